@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired returns the objects of an app that should be in the cluster now, with gitrollout's label and annotation.
+// Desired returns the objects that an app should have in the cluster now, with gitrollout's label and annotation.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
 	if err != nil {
@@ -19,8 +19,8 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), nil
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note names
-// facts that were not observed, with the reason.
+// WithState returns the objects of "gitrollout render --with-state". The note names facts that were not observed, and
+// the reason.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,
 ) {
@@ -38,7 +38,7 @@ func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) 
 	return objects, note, err
 }
 
-// Wanted returns the desired objects of an app. If the record has no commit yet, it returns the objects at the head.
+// Wanted returns an app's desired objects. If the record has no commit yet, it returns the objects at the head.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEventsOfAnApp checks which objects belong to an app, so that their events are shown. An object of another app does not belong to it,
-// although its name may begin with the name of one of the app's objects.
+// TestEventsOfAnApp checks which objects belong to an app, so that the app's page shows their events. An object of
+// another app does not belong to it, even if its name begins with the name of an object of the app.
 func TestEventsOfAnApp(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	of := titlesOf(rollout.State{

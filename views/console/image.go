@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is the tree of a commit with edited files. Its method Commit returns that commit.
+// edited is a commit's tree with edited files. Commit returns the original commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit
@@ -22,7 +22,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change that sets images of an app. If branch is "", the change is for the users' branch.
+// SetImages returns the change that sets an app's images. If branch is "", the change is for the users' branch.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)
@@ -73,7 +73,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	return o, nil
 }
 
-// reached returns the other apps, of all clusters, that an edited tree changes. It skips unreadable configurations.
+// reached returns the other apps, in all clusters, that an edited tree changes. It skips unreadable configurations.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) { // there are no edits
 		return nil, nil

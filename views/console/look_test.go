@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPanicOfALookIsShown checks that a panic while an app's status is determined is shown in the app's row. The Session has no
-// dependencies, so each app causes a panic.
+// TestPanicOfALookIsShown checks that an app's row shows a panic that determining the app's status has caused. The
+// Session has no dependencies, so each app causes a panic.
 func TestPanicOfALookIsShown(t *testing.T) {
 	w := &Session{
 		Options: Options{Cluster: "test"}, Tip: &source.Branch{},

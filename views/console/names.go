@@ -39,7 +39,7 @@ func (w *Session) Hashes(app string) []string {
 	return hashes
 }
 
-// StepNames returns a line for each step of an app: the name, or the number if it has no name, a tab, and the text.
+// StepNames returns a line for each step of an app, with the name (or else the number), a tab, and the text.
 func (w *Session) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 var created = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// answers maps the path of a request to the API server's answer. A path that is absent is forbidden.
+// answers maps a request's path to the API server's answer. Paths without an answer are forbidden.
 type answers map[string]any
 
 func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// TestPod checks the events and the log lines that a page gets of a pod. What cannot be read is absent, with the reason.
+// TestPod checks the events and the log lines of a pod that a page gets. Data that cannot be read is absent, and the reason is given.
 func TestPod(t *testing.T) {
 	about := func(name, reason string, at time.Time) corev1.Event {
 		return corev1.Event{Reason: reason, Type: "Warning", LastTimestamp: metav1.NewTime(at), Count: 2, Message: "says the test",

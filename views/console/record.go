@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. The function "change" returns the edits. Record calls it for each attempt.
+// Record commits edits to the state branch. For each attempt, it calls the function "change", which returns the edits.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -25,7 +25,7 @@ func (w *Session) Record(
 }
 
 // Repaired reads and checks an app's record on the state branch, or in the commit "from". It returns the record with a
-// new checksum and a serial above the cluster's. It returns nil if "from" is "", no repair is needed and sign is false.
+// new checksum and a serial above the cluster's, or nil if "from" is "", sign is false, and the record is valid.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -60,7 +60,7 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 	return state, data, err
 }
 
-// removeWithin is the timeout of Remove, which waits until no pod uses the app's configuration.
+// removeWithin limits how long Remove waits until no pod uses the app's configuration.
 const removeWithin = 3 * time.Minute
 
 // Remove deletes objects of an app: first the workloads, and then the objects that the workloads' pods used.

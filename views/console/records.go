@@ -23,24 +23,24 @@ import (
 
 // Records reads Git for the dashboard, and pushes users' actions. It does not delay the reconciler (see Repo.Beside).
 type Records struct {
-	Options // Repo is the reconciler's mirror; the session uses Repo.Beside()
+	Options // Repo is the reconciler's mirror, of which the session uses Repo.Beside()
 
 	mu     sync.Mutex
 	world  *Session        // nil until the first open
-	client *cluster.Client // nil if the cluster is not read; why has the reason
-	within []string        // as Session.Within
+	client *cluster.Client // nil if the cluster is not read; then why has the reason
+	within []string        // the value for Session.Within
 	why    string
 }
 
-// Watch sets the client of the cluster. If within is not nil, the client reads only these namespaces. If the client is
-// nil, why has the reason.
+// Watch sets the cluster's client. If within is not nil, the client reads only these namespaces. If the client is nil,
+// why has the reason.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.client, r.within, r.why = client, within, why
 }
 
-// historyReleases limits the releases that a page shows. historyDepth limits the state commits that are searched.
+// historyReleases limits the releases on a page, and historyDepth the state commits that are searched for them.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
@@ -61,7 +61,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 	return w, err
 }
 
-// Diff implements dashboard.Records. It compares the stable version with the release in flight or the rejected version.
+// Diff implements dashboard.Records. It compares the stable version with the version in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// Use the commit that was rejected. The branch's newest commit may have changed only other apps.
+		// Compare with the rejected commit, because the branch's newest commit may have changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -112,7 +112,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
-// Objects implements dashboard.Records with the objects that should be in the cluster now.
+// Objects implements dashboard.Records. It returns the objects that should be in the cluster now.
 func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 		return d, err
 	}
 	w.Client, w.Within, w.Note = r.client, r.within, r.why
-	defer func() { w.Client, w.Within, w.Note = nil, nil, "" }() // the other methods decide from Git alone
+	defer func() { w.Client, w.Within, w.Note = nil, nil, "" }() // the other methods use only Git
 	objects, note, err := WithState(ctx, w, app, w.Now())
 	d.Note = note
 	for _, o := range objects {
@@ -136,7 +136,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	return d, err
 }
 
-// History implements dashboard.Records with the newest releases.
+// History implements dashboard.Records. It returns the newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull escapes the braces of the placeholder {}, so unescape them.
+		// Pull escapes the braces of the placeholder {}, so undo this.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -162,7 +162,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// logLines is the number of lines that a page shows of each container's log. logTime limits the time to read a pod.
+// logLines limits the lines of each container's log on a page. logTime limits the time for reading a pod.
 const (
 	logLines = 20
 	logTime  = 15 * time.Second

@@ -32,8 +32,8 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestDiffOfARejectedRelease checks that the diff compares the stable commit with the commit of the rejected release, although the newest
-// commit is about another app.
+// TestDiffOfARejectedRelease checks that the diff compares the stable commit with the rejected release's commit, even
+// if the newest commit concerns another app.
 func TestDiffOfARejectedRelease(t *testing.T) {
 	const app = `apiVersion: apps/v1
 kind: Deployment
@@ -64,8 +64,8 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	}
 }
 
-// TestObjects checks the objects that a page shows: with gitrollout's label, and without values of Secrets. Without the cluster, a note
-// tells that the pods of a release are not observed. The session of the other methods remains without a cluster.
+// TestObjects checks the objects on a page: they have gitrollout's label, and no values of Secrets. If the cluster is not read, a note says
+// that a release's pods are not observed. After this, the session must be without a cluster again.
 func TestObjects(t *testing.T) {
 	repo := gittest.New(t)
 	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/secret.yaml": "apiVersion: v1\n" +

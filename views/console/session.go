@@ -25,14 +25,14 @@ type Options struct {
 	Branch   string           // the users' branch
 	Repo     *git.Repo        // a mirror of the repository
 	Renderer *render.Renderer // renders the apps
-	Own      string           // gitrollout's own namespace, to which apps may not write; "" for none
+	Own      string           // gitrollout's own namespace, to which no app may write; "" for none
 	Now      func() time.Time
-	Command  func(line string) string // adds the flags to a command line, so that users can copy the command
-	// If Detail is set, the commits in an app's record are read even if no decision needs them. It is slow for many apps.
+	Command  func(line string) string // adds the current flags to a command line, so that users can copy it
+	// If Detail is set, commits in an app's record are read even if no decision needs them. This is slow for many apps.
 	Detail bool
 
 	Signers  git.Verifier // verifies the parent of a new commit; nil for no check
-	Unsigned string       // the fix, which is the last line of the error about unsigned commits
+	Unsigned string       // the fix in the error about unsigned commits, as its last line
 }
 
 // Session is a user's view of the users' branch, of the state branch and, if Client is set, of the cluster.
@@ -42,12 +42,12 @@ type Session struct {
 	Tip    *source.Branch  // the newest commit of the users' branch
 	State  source.Snapshot // nil if there is no state branch
 	States *source.States
-	UID    string                 // the cluster's uid on the state branch, "" if not recorded
-	Apps   map[string]rollout.App // key: name; the apps in the configuration, and apps that only have a record
+	UID    string                 // the cluster's uid on the state branch; "" if not recorded
+	Apps   map[string]rollout.App // by name: the apps in the configuration, and the apps that only have a record
 
 	Client *cluster.Client // nil if the session does not read the cluster
 	Within []string        // the namespaces that are read; nil for all
-	Note   string          // tells users why the cluster is not read, or why only a part is read
+	Note   string          // why the cluster is not read, or only a part of it; for users
 
 	reader  *source.Reader
 	mu      sync.Mutex
@@ -90,7 +90,7 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // only now, so that a Refresh after a cancelled one reads the new commits
+	w.Heads = heads // set this last, so that the next Refresh reads these commits if this Refresh is cancelled
 	return true, nil
 }
 
@@ -121,7 +121,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest valid configuration in a commit or its ancestors. It reads at most 1000 commits.
+// configBefore returns the newest valid configuration in a commit and its ancestors. It reads at most 1000 commits.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -132,7 +132,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force. It returns "" if the newest configuration is in force.
+// Warning returns why an older configuration is in force, or "" if the newest configuration is in force.
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -144,13 +144,13 @@ func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config returns the cluster's configuration. If the newest is invalid, it returns the last valid configuration.
+// Config returns the cluster's configuration. If the newest is invalid, it is the last valid one.
 func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
 // Names returns the sorted names of the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app named in args, and sets w.Detail to true. If args is empty, it returns all apps.
+// Selected returns the app named in args, and sets w.Detail. If args is empty, it returns all apps.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -160,10 +160,10 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces that the apps' entries and records name. It omits patterns with "*".
+// Namespaces returns the sorted namespaces in the apps' entries and records. It omits patterns with "*".
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
-		state, _ := states.Of(name) // an unreadable record is reported later
+		state, _ := states.Of(name) // an unreadable record is reported elsewhere
 		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
 		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
 	}
@@ -173,13 +173,13 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError is the error for an unknown app. It suggests a similar name.
+// NoAppError is the error for an unknown app. It suggests similar names.
 type NoAppError string
 
 // Error returns the message.
 func (e NoAppError) Error() string { return string(e) }
 
-// App returns an app by name. The error for an unknown app suggests a similar name.
+// App returns an app by name. If the app is unknown, the error suggests similar names.
 func (w *Session) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {
@@ -214,13 +214,13 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	}
 	head := w.Head(app)
 	if h := s.Held; w.Detail && h != nil && head.Render != nil && promotion.Err == nil {
-		at, err := w.RenderAt(ctx, app, h.Commit) // the record names the commit that changed the app
+		at, err := w.RenderAt(ctx, app, h.Commit) // the record has the commit that changed the app
 		if err == nil && at.Digest == head.Render.Digest {
 			head.Commit, head.Render = at.Commit, at
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// If the head is held or rejected, it may have workloads that must not be applied. So read the recorded commits.
+	// If the head is held or rejected, its workloads must not be applied. So read the recorded commits for the workloads.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -231,8 +231,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 // errNotNeeded is the error for a commit that is not read because no decision needs it.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of one app, whose newest render is head. If "needed" is false, the Gatherer reads no
-// other commit. It stores errors of Git and of the cluster in *failed, unless a commit is only missing or invalid.
+// gatherer returns the Gatherer of an app whose newest render is head. If "needed" is false, the Gatherer reads no
+// other commit. It stores errors of Git and of the cluster in *failed, except errors about a missing or invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -266,7 +266,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	return g
 }
 
-// Head returns the app's render at the newest commit of the users' branch, or the error.
+// Head returns the app's render at the newest commit of the users' branch, or its error.
 func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
@@ -276,7 +276,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt renders an app as of a commit, with the app's folder and settings at that commit.
+// RenderAt renders an app at a commit, with the folder and settings that the app has there.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -285,7 +285,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns the names of the apps that have a record, but are not in the configuration.
+// Unlisted returns the names of apps that have a record and are not in the configuration.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Undo holds the settings of a request to undo a release.
+// Undo holds the settings for the undo of a release.
 type Undo struct {
 	To     string // the version to restore: a template hash or a full commit id; "" for the previous version
 	Reason string
-	Depth  int // maximum number of state commits to search
+	Depth  int // maximum number of state commits to read
 }
 
-// UndoOrder returns the proposal that undoes an app's release. If it has no edits, its Effect says why.
+// UndoOrder returns the proposal to undo an app's release. If the proposal has no edits, its Effect gives the reason.
 func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// The head cannot be rendered, so its files are unknown. So restore all files of the older version.
+		// The head cannot be rendered, so the app's files at the head are unknown. Restore all files of the older version.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
@@ -118,7 +118,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	return o, nil
 }
 
-// renders returns the render of each app at the branch's newest commit. It omits apps that cannot be rendered.
+// renders returns each app's render at the branch's newest commit. It omits apps that cannot be rendered.
 func (b undoing) renders() []*rollout.Render {
 	var all []*rollout.Render
 	for _, name := range b.Names() {
@@ -129,7 +129,7 @@ func (b undoing) renders() []*rollout.Render {
 	return all
 }
 
-// pushProposal pushes a proposal, and returns a text for the user with the command that merges the proposal.
+// pushProposal pushes a proposal, and returns a text for the user with the command to merge it.
 func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
 	if err == nil {
@@ -154,7 +154,7 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 		said += "  " + page + "\n"
 	}
 	said += "  " + fmt.Sprintf(propose.MergeCommand, o.Branch)
-	if strings.Contains(o.Branch, "+") { // the reconciler does not remove branches of several apps
+	if strings.Contains(o.Branch, "+") { // the reconciler does not remove a branch that is about several apps
 		said += " && git push --delete origin " + o.Branch
 	}
 	return w.warned(said), nil

@@ -30,7 +30,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// record commits an app's record to the state branch. The parameter checkout has the arguments of the first git checkout.
+// record commits an app's record to the state branch. checkout has the arguments of the git checkout before the commit.
 func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
 	t.Helper()
 	data, err := state.Encode()
@@ -41,7 +41,7 @@ func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...s
 	repo.Git("checkout", "-q", "main")
 }
 
-// worldOf writes an app's record to the state branch, and returns a session that has not called Refresh yet.
+// worldOf writes an app's record to the state branch. It returns a session before its first Refresh.
 func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	t.Helper()
 	record(t, repo, state, "--orphan", "state")
@@ -50,7 +50,7 @@ func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
 }
 
-// inputOf fetches from Git, and returns the input for a decision about an app.
+// inputOf calls Refresh, and returns the input of a decision about an app.
 func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
 	t.Helper()
 	_, err := w.Refresh(t.Context())
@@ -67,7 +67,7 @@ const (
 	configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app is shown at the commit in State.Held, until a newer commit changes the app.
+// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app is shown at the commit in State.Held until a newer commit changes the app.
 func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("app", map[string]string{
@@ -90,8 +90,8 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
-// TestUnreadableAppIsShown checks that a listing shows an app whose commit cannot be read, with the error, beside the other apps. For this
-// app alone, Listing returns the error.
+// TestUnreadableAppIsShown checks that a listing of all apps shows an app whose commit cannot be read, with the error.
+// A listing of only this app returns the error.
 func TestUnreadableAppIsShown(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("apps", map[string]string{
@@ -117,8 +117,8 @@ func TestUnreadableAppIsShown(t *testing.T) {
 	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
-// TestRefreshAfterACancelledOne checks that a Refresh reads the newest commit if an earlier Refresh fetched this commit, but was cancelled
-// while it searched older commits for a valid configuration.
+// TestRefreshAfterACancelledOne checks a Refresh after a Refresh that was cancelled while it searched for a valid
+// configuration. The second Refresh must read the newest commit, although the first has already fetched it.
 func TestRefreshAfterACancelledOne(t *testing.T) {
 	repo := gittest.New(t)
 	write := func(text string) string {
@@ -152,8 +152,8 @@ func TestRefreshAfterACancelledOne(t *testing.T) {
 	compare.Contains(t, w.Warning(), "until this is fixed, no release advances")
 }
 
-// TestAContestedApp checks an app that is held because another app owns its object (HeldContested). The session renders only this app, so
-// it takes the reason from the record. A commit that changes the app removes the reason.
+// TestAContestedApp checks an app that is held because another app owns its object (HeldContested). The session renders
+// only this app, so it takes the reason from the record. When a commit changes the app, the reason no longer applies.
 func TestAContestedApp(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("two apps", map[string]string{

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. Each check of rights reads the file, so that changes take effect at once.
+// Access is the file with the users' rights. Each check reads the file, so that changes take effect at once.
 type Access struct{ File string }
 
 // rules are the contents of the file of rights. An example:
@@ -62,13 +62,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check returns an error if the file is invalid, so that errors are found when the program starts.
+// Check returns an error if the file is invalid. The program calls it at its start.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file. Unknown fields are errors. An error is a rollout.InvalidError or an error of the file system.
+// read parses the file, and refuses unknown fields. Its errors are rollout.InvalidErrors or errors of the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -151,12 +151,12 @@ func digestOf(token string) string {
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is a signed-in user. Commits of the user's actions have this author.
+// Person is a signed-in user, and the author of the commits that the user's actions make.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
-	Token  string   `json:"token,omitempty"`  // digest of the sign-in token, "" for OIDC
-	Claims []string `json:"claims,omitempty"` // "claim=value" of each OIDC claim that a rule names
+	Token  string   `json:"token,omitempty"`  // digest of the sign-in token; "" with OIDC
+	Claims []string `json:"claims,omitempty"` // the OIDC claims that a rule names, as "claim=value"
 }
 
 func (r *rules) byToken(token string) (found Person, is bool) {
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns the verbs that a user may use for an app. A user whose token is no longer in the file has no verbs.
+// may returns the verbs that a user may use for an app. If the user's token is no longer in the file, it returns none.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {
@@ -185,7 +185,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !slices.Contains(granted, verb) })
 }
 
-// known returns the claims of a user that a rule names, each as "claim=value".
+// known returns a user's claims that rules name, as "claim=value".
 func (r *rules) known(claims map[string]any) []string {
 	var found []string
 	for _, rule := range r.Groups {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// office is a dashboard with a file of rights: Ann may promote and hold apps named shop*, and release managers may do everything.
+// office is a dashboard with a file of rights. Ann may promote and hold apps named shop*, and release managers may do everything.
 type office struct {
 	*httptest.Server
 	t     *testing.T
@@ -63,7 +63,7 @@ func (o *office) write(rules string) {
 	must(o.t, os.WriteFile(o.file, []byte(rules), 0o600))
 }
 
-// visitor sends requests to an office like a browser that keeps cookies.
+// visitor sends requests to an office, and keeps cookies as a browser does.
 type visitor struct {
 	o      *office
 	client *http.Client
@@ -124,8 +124,8 @@ func (v *visitor) signIn() *visitor {
 	return v
 }
 
-// TestSignOutEndsTheSession checks that, after a user has signed out, a copy of the session's cookie is refused, and other sessions remain
-// valid.
+// TestSignOutEndsTheSession checks that a copy of the session's cookie is refused after the user has signed out. The
+// user's other sessions must remain valid.
 func TestSignOutEndsTheSession(t *testing.T) {
 	o := newOffice(t, nil)
 	v, other := o.visitor().signIn(), o.visitor().signIn()
@@ -191,13 +191,13 @@ func TestActionsAreGuarded(t *testing.T) {
 	}
 }
 
-// withPod adds a pod with the app's name to an app.
+// withPod adds a pod that is named after the app.
 func withPod(a status.App) status.App {
 	a.Workloads[0].Revisions = []status.Revision{{Role: "canary", Pods: []status.Pod{{Name: a.App + "-0", UID: "uid-0"}}}}
 	return a
 }
 
-// TestPodsAreForPeople checks that only users with a right to an app get the events and logs of its pods, and of no other pods.
+// TestPodsAreForPeople checks that only users with a right to an app get the events and logs of the app's pods, and no other pods' logs.
 func TestPodsAreForPeople(t *testing.T) {
 	o := newOffice(t, nil)
 	ann, anonymous := o.visitor().signIn(), o.visitor()

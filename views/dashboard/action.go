@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs the actions of users. The page shows the returned text or the error to the user.
+// Actor performs users' actions. The page shows the user the returned text or the error.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act handles POST /api/v1/apps/{app}/actions. It refuses requests from other sites: ServeHTTP checks the header
+// act handles POST /api/v1/apps/{app}/actions. Requests from other sites are refused: ServeHTTP checks the header
 // Origin, receive checks the content type, and act compares the header X-CSRF-Token with the session's token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action

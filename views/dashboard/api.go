@@ -13,7 +13,7 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// ofApp returns a handler that calls "answer" with the app in the URL's path. If there is no such app, it responds 404.
+// ofApp returns a handler that calls "answer" with the app in the URL's path. For an unknown app, it responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))
@@ -56,8 +56,8 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail)
 	send(w, http.StatusOK, past)
 }
 
-// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}. Logs and events may contain secrets. So only signed-in
-// users who may act on the app get them.
+// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}. Only signed-in users with a right to the app get logs
+// and events, because both may contain secrets.
 func (s *Server) showPod(w http.ResponseWriter, r *http.Request, app Detail) {
 	name := app.App.App
 	if !s.acts() {

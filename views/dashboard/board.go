@@ -14,10 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the status of each app, and numbers the changes. A watcher gets all changes after a number that it has.
+// Board holds the status of each app, and numbers the changes. A browser gets the changes after the last number it has.
 type Board struct {
 	cluster string
-	epoch   string // a random id of this process; a number from another process is invalid
+	epoch   string // a random id of this process; numbers of other processes are invalid
 
 	mu      sync.Mutex
 	number  int64
@@ -25,7 +25,7 @@ type Board struct {
 	noted   int64 // number of the last change of note
 	apps    map[string]*shown
 	gone    map[string]int64 // key: a removed app; value: the number of the removal
-	forgot  int64            // removals up to this number were deleted from gone
+	forgot  int64            // removals up to this number are no longer in gone
 	changed chan struct{}    // closed at the next change
 }
 
@@ -33,16 +33,16 @@ type shown struct {
 	app         status.App
 	row         Row
 	json        []byte // app as JSON
-	number      int64  // number of the last change of app
-	rowNumber   int64  // number of the last change of row
+	number      int64  // number of the last change to app
+	rowNumber   int64  // number of the last change to row
 	moves       *moves // nil if there are no samples
 	rowAsBefore []byte
 }
 
-// maxGone limits the removals in Board.gone. If a watcher may have missed a deleted removal, it gets all apps.
+// maxGone limits the removals in Board.gone. A browser that may have missed a dropped removal gets all apps.
 const maxGone = 1000
 
-// NewBoard returns an empty board for a cluster. The note tells users why the board has no apps yet.
+// NewBoard returns an empty board for a cluster. The note tells users why there are no apps yet.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -53,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes the apps named in "gone", and sets the note. New samples get the time "now".
+// Show adds or updates apps, removes the apps in "gone", and sets the note. New samples have the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -158,7 +158,7 @@ func (b *Board) Rows() []Row {
 // Detail is the data of an app's page.
 type Detail struct {
 	status.App
-	Short   map[string]string   `json:"shortImages"`         // images as in lists; key: hash of a version, or "" for the newest
+	Short   map[string]string   `json:"shortImages"`         // images in short form, by version; "" for the newest version
 	Samples map[string][]Sample `json:"samples,omitempty"`   // key: workload
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
@@ -191,7 +191,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest number. If the number is too old or invalid, f has all apps.
+// since returns the changes after a number, and the newest number. If number is too old or invalid, f has all apps.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

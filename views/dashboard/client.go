@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads apps from a reconciler's dashboard, including measurements that are not recorded in Git yet.
+// Client reads apps from a reconciler's dashboard, with measurements that are not recorded in Git yet.
 type Client struct {
 	base   *url.URL
 	client *http.Client
@@ -27,11 +27,11 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrNoSuchApp is the error of Refresh if the dashboard does not have the app.
+// ErrNoSuchApp is the error of Refresh for an app that the dashboard does not have.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client that reads the app named in args, or all apps if args is empty. Call Refresh before
-// Listing. NewClient returns an error if the address is invalid.
+// NewClient returns a Client for the app named in args, or for all apps if args is empty. Call Refresh before Listing.
+// If the address is invalid, NewClient returns an error.
 func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -73,7 +73,7 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 // Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests one resource and decodes it. It ignores unknown fields, because a newer server may send more fields.
+// get requests a resource and decodes it. It ignores unknown fields, which a newer server may send.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

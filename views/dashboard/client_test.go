@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// TestClientOfAPageThatFails checks that Refresh returns an error if the server is no reconciler, or if the reconciler fails. If a later
-// Refresh fails, Listing still returns the last data.
+// TestClientOfAPageThatFails checks that Refresh returns an error if the server is no reconciler, or if the reconciler
+// fails. After that, Listing still returns the data of the last successful Refresh.
 func TestClientOfAPageThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

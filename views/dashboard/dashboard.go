@@ -20,7 +20,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads the data of an app's page that the Board does not have. The page shows the error if this fails.
+// Records reads the data on an app's page that is not on the Board. If this fails, the page shows the error.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	Objects(ctx context.Context, app string) (Diff, error) // the objects that should be in the cluster now
@@ -28,22 +28,22 @@ type Records interface {
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
-// Pod has the events of a pod and, if the pod is not ready, the last lines of its logs.
+// Pod has a pod's events and, if the pod is not ready, the last lines of its logs.
 type Pod struct {
 	Events []status.Transition `json:"events,omitempty"`
 	Logs   []Object            `json:"logs,omitempty"`  // one for each container
-	Notes  []string            `json:"notes,omitempty"` // missing facts, with reasons
+	Notes  []string            `json:"notes,omitempty"` // data that is missing, with reasons
 }
 
-// Diff holds the changes of a release, with one Object for each changed object. Values of Secrets are masked.
+// Diff holds a release's changes, with one Object for each changed object. Values of Secrets are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is nothing to compare
 	Objects []Object `json:"objects"`
-	Note    string   `json:"note,omitempty"` // missing facts, with reasons
+	Note    string   `json:"note,omitempty"` // data that is missing, with reasons
 }
 
-// Object is an object or its change, or the log of one container.
+// Object is an object, an object's change, or a container's log.
 type Object struct {
 	Name string `json:"name"`           // kind and name, or the container's name
 	Verb string `json:"verb,omitempty"` // added, removed or changed
@@ -56,10 +56,10 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are URL patterns of the forge, in which {} stands for a commit id or a branch. They are "" without a forge.
+// Links are the forge's URL patterns, in which {} stands for a commit id or a branch. Without a forge, they are "".
 type Links struct {
 	Commit string `json:"commit,omitempty"`
-	Branch string `json:"branch,omitempty"` // page with the pull requests of a branch
+	Branch string `json:"branch,omitempty"` // the page with a branch's pull requests
 }
 
 // Options are a Server's dependencies and settings.
@@ -67,7 +67,7 @@ type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// If Secure is set, browsers send the cookies only over https.
+	// If Secure is set, the cookies are sent only over https.
 	Secure bool
 	Access *Access // nil for a read-only dashboard
 	Actor  Actor   // nil for a read-only dashboard
@@ -83,7 +83,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a Server. It opens no port: the caller passes the Server as a handler.
+// New returns a Server, which the caller passes to an HTTP server as a handler.
 func New(o Options) (*Server, error) {
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
@@ -125,11 +125,11 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy of all responses. Pages may load only files of this server.
+// policy is the Content-Security-Policy of all responses. Pages may load files only from this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the security headers, and serves a request, unless another site has caused it.
+// ServeHTTP sets the security headers and serves the request. It refuses requests that another site causes.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -146,7 +146,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// assets returns a handler that serves files, and responds with 404 instead of the listing of a folder.
+// assets returns a handler that serves files. Instead of a folder's listing, it responds with 404.
 func assets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
@@ -160,7 +160,7 @@ func assets(next http.Handler) http.Handler {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known := r.PathValue("app"), s.Board.Names()
-		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may not be filled yet
+		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may not have its apps yet
 		var near []string
 		if missing {
 			near = rollout.Closest(app, known)
@@ -175,7 +175,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// plain serves a page of all apps for browsers without JavaScript.
+// plain serves all apps as one page, for browsers without JavaScript.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	rows := slices.DeleteFunc(s.Board.Rows(), func(row Row) bool {
@@ -203,7 +203,7 @@ func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// failed responds with 502 and the error, unless the browser has cancelled the request.
+// failed responds with 502 and the error. If the browser has cancelled the request, it does nothing.
 func failed(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// evil is the text of a commit that tries to inject HTML.
+// evil is a text in a commit that tries to inject HTML.
 const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 
 func appOf(name string, phase rollout.Phase, weight int) status.App {
@@ -100,7 +100,7 @@ func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
 	must(t, b.Show(time.Now(), "", apps, gone))
 }
 
-// boardOf returns a board with the given apps, and the URL of a dashboard that shows this board.
+// boardOf returns a board with the given apps, and the URL of the board's dashboard.
 func boardOf(t *testing.T, apps ...status.App) (url string, board *Board) {
 	t.Helper()
 	server, board := serve(t, Options{})
@@ -202,7 +202,7 @@ func open(t *testing.T, url, last string) *stream {
 	return &stream{t: t, read: scanner, stop: stop}
 }
 
-// next reads one event. It returns the event's id and name, and the names of the apps and of the removed apps in it.
+// next reads an event. It returns the event's id, its name, and the names of its changed apps and of its removed apps.
 func (s *stream) next() (id, event string, apps, gone []string) {
 	s.t.Helper()
 	for s.read.Scan() {
@@ -228,7 +228,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 	return "", "", nil, nil
 }
 
-// told reads one event. It returns the event's id, and a text that describes the event.
+// told reads an event. It returns the event's id, and a text with its name and its apps.
 func (s *stream) told() (id, text string) {
 	s.t.Helper()
 	id, event, apps, gone := s.next()
@@ -278,7 +278,7 @@ func TestStreamOfOneApp(t *testing.T) {
 	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // a is unchanged
 	show(t, board, nil, "a")
 	told("a is gone", "gone")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // a is still gone, but the event "gone" is sent only once
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // a is still gone, but the stream sends a removal only once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
 	told("a is there again", "app")
 }
@@ -297,7 +297,7 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
-// TestSamplesAreOfChanges checks that a sample is added if a number differs from the last sample, and otherwise no sample is added.
+// TestSamplesAreOfChanges checks that a sample is added only if a number in it differs from the last sample.
 func TestSamplesAreOfChanges(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	list := appended(nil, Sample{At: noon})
@@ -386,7 +386,7 @@ func TestPlainListFilters(t *testing.T) {
 	}
 }
 
-// TestRows checks the row of an app in the fleet view: its text, and the progress of the least advanced workload.
+// TestRows checks an app's row in the fleet view: its text, and the progress of the least advanced workload.
 func TestRows(t *testing.T) {
 	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	moving := func(step, of, weight, full int) status.Workload {
@@ -468,7 +468,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSamples checks that samples count the ready pods of the new and of the stable version. After a release ends, one sample is added.
+// TestSamples checks that samples count the ready pods of the new and of the stable version, and that one sample follows a release's end.
 func TestSamples(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a := appOf("shop", rollout.Progressing, 250)
@@ -495,7 +495,7 @@ func TestSamples(t *testing.T) {
 	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
 }
 
-// TestUnknownApp checks that the page of an unknown app has status 404, a link to all apps, and links to apps with similar names.
+// TestUnknownApp checks that an unknown app's page has status 404, a link to all apps, and links to apps with similar names.
 func TestUnknownApp(t *testing.T) {
 	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25), appOf("shopping", rollout.Paused, 25), appOf("pay", rollout.Paused, 25))
 	for name, want := range map[string][]string{
@@ -513,7 +513,7 @@ func TestUnknownApp(t *testing.T) {
 	compare.CheckNamed(t, "a known app is missing", false, strings.Contains(page, "missing"))
 }
 
-// TestFirstPaint checks that a browser loads only a limited number of bytes before it shows the list of 500 apps.
+// TestFirstPaint checks that a browser loads a limited number of bytes before it shows a list of 500 apps.
 func TestFirstPaint(t *testing.T) {
 	apps := make([]status.App, 500)
 	for i := range apps {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heartbeat is the interval between empty messages. They keep proxies from closing an idle stream.
+	// heartbeat is the interval between empty messages, which keep proxies from closing an idle stream.
 	heartbeat = 15 * time.Second
-	// together is the time after a change for which further changes are collected into the same event.
+	// together is how long an event waits after a change, so that it also contains the next changes.
 	together = 100 * time.Millisecond
-	// writeTimeout limits the duration of one write to a browser.
+	// writeTimeout limits the time for a single write to a browser.
 	writeTimeout = 20 * time.Second
 )
 
@@ -23,8 +23,8 @@ type message struct {
 	data      any
 }
 
-// events streams the changes of all apps, or of one app (?app=NAME). When a browser connects again, it sends the id of
-// its last event (Last-Event-ID or ?since=), and gets all later changes. Without a valid id, it gets the full data.
+// events streams the changes of all apps, or of one app (?app=NAME). A browser that connects again sends the id of its
+// last event (Last-Event-ID or ?since=), and gets all later changes. Without a valid id, it gets the full data.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns a message with the changes after the number "known". If there are none, the result "news" is false.
+// next returns a message with the changes after the number "known". If there are none, news is false.
 func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
@@ -81,7 +81,7 @@ func (s *Server) next(name string, known int64) (m message, number int64, news b
 	return m, number, number > known
 }
 
-// write sends an event with the server's time. If the message has no event, write sends a heartbeat.
+// write sends an event with the server's time. For a message without an event, it sends a heartbeat.
 func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
 	text := ": alive\n\n"
 	if m.event != "" {
@@ -105,7 +105,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number in the first of the ids that this process has issued, or 0.
+// parse returns the number in the first id that this process has issued. If it has issued none, parse returns 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed copies the reconciler's reports to a board without delaying the reconciler. It queues each app's last report.
+// Feed copies the reconciler's reports to a board, and does not delay the reconciler. It queues each app's last report.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -25,7 +25,7 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. The Feed logs errors with the function "warn", and recovered panics with "fail".
+// NewFeed returns a Feed. It logs errors with the function "warn", and recovered panics with "fail".
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
@@ -71,7 +71,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns the status in a report. It recovers a panic, and returns a status with a note instead.
+// statusOf returns the status in a report. After a panic, it returns a status with a note instead.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

@@ -22,7 +22,7 @@ func TestFeed(t *testing.T) {
 			Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")},
 		}}
 	}
-	// Tell must not block, although Run is not called yet, so that no goroutine reads the reports.
+	// Tell must not block, even before Run is called, when nothing reads the reports.
 	for i := range 1000 {
 		f.Tell(report.Report{Apps: []report.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
 		f.Tell(report.Report{Gone: []string{fmt.Sprint("x", i)}})
@@ -45,7 +45,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the board shows %+v", l.Apps)
 	}
 	broken := look("c", rollout.Healthy, nil)
-	broken.Input.Head = strategies.Head{} // neither a render nor an error, which never occurs in practice, to cause a panic
+	broken.Input.Head = strategies.Head{} // neither a render nor an error causes a panic; in practice, one is always set
 	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
 	awaitNames("a", "c")
 	f.Tell(report.Report{Gone: []string{"c"}})

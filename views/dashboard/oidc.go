@@ -15,21 +15,21 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC signs users in at an identity provider, by the authorization code flow with PKCE.
+// OIDC signs users in with an identity provider, by the authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string
 	Secret   string   // "" for a public client
 	URL      string   // the dashboard's URL, as browsers see it
-	Scopes   []string // scopes to request besides openid, profile and email
-	// Unverified accepts an email if the claim email_verified is absent. It is unsafe if users can choose their email.
+	Scopes   []string // scopes to request in addition to openid, profile and email
+	// Unverified accepts an email without the claim email_verified. This is unsafe if users can choose their email.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil until the provider's metadata has been read
+	provider *oidc.Provider // nil until the provider's metadata was read
 }
 
-// flow is the data of a sign-in that has begun. It is stored in a cookie of the browser.
+// flow is the data of a sign-in in progress. A cookie in the browser stores it.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -38,15 +38,15 @@ type flow struct {
 const (
 	flowCookie = "gitrollout_signin"
 	flowTime   = 10 * time.Minute
-	oidcWait   = 20 * time.Second // timeout for all requests to the provider in one handler
+	oidcWait   = 20 * time.Second // timeout for all requests to the provider in a handler
 )
 
-// setup reads the provider's metadata at the first sign-in, so that the dashboard can start while the provider is down.
+// setup reads the provider's metadata at the first sign-in. So the dashboard can start while the provider is down.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider keeps this context to fetch keys later. So the end of this request must not cancel it.
+		// The provider needs this context later to fetch keys. So it must not be cancelled at the end of this request.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -74,7 +74,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// This cookie is Lax, because browsers do not send a Strict cookie when the provider, another site, redirects here.
+	// This cookie is Lax: browsers send no Strict cookie when the provider, which is another site, redirects here.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -106,11 +106,11 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// This page opens the dashboard. After a redirect, browsers would not send the Strict cookie of the session.
+	// This page opens the dashboard, because browsers would not send the session's Strict cookie after a redirect.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 
-// person exchanges an authorization code for an ID token, and returns the token's user.
+// person exchanges an authorization code for an ID token, and returns the user in the token.
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
 	config, provider, err := o.setup(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ func oidcOffice(t *testing.T, p *oidctest.Provider) (*office, *OIDC) {
 func TestOIDC(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	verified := func(email string, more ...any) map[string]any { // more has the names and values of further claims, in turn
+	verified := func(email string, more ...any) map[string]any { // the parameter more has further claims: name and value in turn
 		claims := map[string]any{"email": email, "email_verified": true}
 		for i := 0; i < len(more); i += 2 {
 			claims[more[i].(string)] = more[i+1]
@@ -36,8 +36,8 @@ func TestOIDC(t *testing.T) {
 		claims map[string]any
 		sign   *rsa.PrivateKey
 		in     bool
-		may    string // the verbs that the user gets for the app shop
-		// unverified is the value of OIDC.Unverified: accept an email if the claim email_verified is absent
+		may    string // the user's verbs for the app shop
+		// unverified is OIDC.Unverified: an email without the claim email_verified is accepted
 		unverified bool
 	}{
 		"Ann":              {claims: verified("ann@example.com", "name", "Ann L."), in: true, may: promotes},
@@ -84,7 +84,7 @@ func TestOIDCFlowIsBound(t *testing.T) {
 	p.SignsIn(map[string]any{"email_verified": true, "email": "ann@example.com"}, nil)
 	o, _ := oidcOffice(t, p)
 	stop := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	begin := func(v *visitor) string { // begin starts a sign-in, and returns the path to which the provider redirects the browser
+	begin := func(v *visitor) string { // starts a sign-in, and returns the path to which the provider redirects the browser
 		t.Helper()
 		v.client.CheckRedirect = stop
 		res, err := v.client.Get(o.URL + "/oidc/start")

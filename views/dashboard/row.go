@@ -15,9 +15,9 @@ type Row struct {
 	Namespace string        `json:"namespace,omitempty"`
 	Images    string        `json:"images,omitempty"` // images of the newest version, in short form
 	Phase     rollout.Phase `json:"phase"`
-	Needs     bool          `json:"needs,omitempty"` // a user must act
+	Needs     bool          `json:"needs,omitempty"` // the app needs a user's action
 	Held      string        `json:"held,omitempty"`  // label of a held app: held, waiting or running hooks; else ""
-	Text      string        `json:"text,omitempty"`  // the reason, or the condition for which the app waits
+	Text      string        `json:"text,omitempty"`  // the reason of Held, or the condition for which the app waits
 	Due       *time.Time    `json:"due,omitempty"`
 	Step      int           `json:"step,omitempty"` // step of the least advanced workload, from 1; 0 if no workload moves
 	Of        int           `json:"of,omitempty"`
@@ -26,14 +26,14 @@ type Row struct {
 	Real      int           `json:"real,omitempty"`   // actual percent of the new version
 	Ready     int           `json:"ready,omitempty"`
 	Replicas  int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit    string        `json:"commit,omitempty"`   // commit of the newest version, as Subject, Author and Since are
+	Commit    string        `json:"commit,omitempty"`   // commit of the newest version, like Subject, Author and Since
 	Subject   string        `json:"subject,omitempty"`
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`
 	Warnings  int           `json:"warnings,omitempty"`
 }
 
-// maxText is the maximum length of each text in a row, in characters.
+// maxText limits each text in a row, in characters.
 const maxText = 160
 
 func rowOf(a status.App) Row {
@@ -77,7 +77,7 @@ func (r Row) matches(search string) bool {
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), isMissing)
 }
 
-// symbols has the symbol of each phase. The terminal shows the same symbols.
+// symbols has the symbol of each phase, as on the terminal.
 var symbols = map[rollout.Phase]string{
 	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
 	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Sample is the progress of a workload at one time during a release.
+// Sample is a workload's progress at a time during a release.
 type Sample struct {
 	At     time.Time `json:"at"`
 	Weight int       `json:"weight"` // desired percent of the new version
@@ -19,20 +19,20 @@ type Sample struct {
 	Want   int       `json:"want"`   // number of desired pods
 }
 
-// maxSamples limits the samples of one workload, and maxDrawn the apps that have samples. All samples need about 3 MB.
+// maxSamples limits a workload's samples, and maxDrawn the apps that have samples. All samples take about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds the samples of an app's release. They are kept until the next release begins.
+// moves holds the samples of an app's release, until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records a sample of an app during a release, and one sample after the release. The receiver may be nil.
+// add records a sample of an app during a release, and a last sample after the release. The receiver may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -42,7 +42,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 		return m
 	}
 	if !moving {
-		m.release = "" // record one last sample, and none in later calls
+		m.release = "" // this sample is the last, so later calls record none
 	}
 	m.last = now
 	for _, w := range a.Workloads {
@@ -68,7 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s, unless only its time differs from the last sample. From a full list, it drops every second sample.
+// appended adds s, unless only its time differs from the last sample. It drops every second sample of a full list.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]
@@ -86,7 +86,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy of the samples, so that the caller can read it while the method "add" runs.
+// copy returns a copy of the samples. The caller can read it while the method "add" runs.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals the cookies with a key of this process. So a restart of the process signs out all users.
+// sessions seals the cookies with a key of this process, so that a restart signs out all users.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // key: CSRF token of a signed-out session; value: when the session expires
+	ended map[string]time.Time // key: CSRF token of a session whose user has signed out; value: the session's expiry
 }
 
 const sessionTime = 8 * time.Hour
@@ -44,7 +44,7 @@ func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
-// seal encodes data with a MAC. The method open accepts it only in this process and with the same purpose.
+// seal encodes data with a MAC. Only this process can open it, and only for the same purpose.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *sessions) seal(purpose string, data any) (string, error) {
 
 func (s *sessions) mac(purpose, body string) []byte {
 	m := hmac.New(sha256.New, s.key)
-	_, _ = m.Write([]byte(purpose + "\x00" + body)) // Write of a hash never fails
+	_, _ = m.Write([]byte(purpose + "\x00" + body)) // a hash's Write never fails
 	return m.Sum(nil)
 }
 
@@ -75,7 +75,7 @@ func (s *sessions) open(purpose, sealed string, data any) error {
 	return json.Unmarshal(raw, data)
 }
 
-// of returns the session of a request, or nil if there is no valid session.
+// of returns the valid session of a request, or nil if the request has none.
 func (s *sessions) of(r *http.Request) *session {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out. It also makes copies of the session's cookie invalid.
+// end signs a user out. Copies of the session's cookie then are invalid, too.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 }
 
 // signedIn returns the user of a request with a session cookie or a bearer token. With a bearer token, the session (of)
-// is nil, and no CSRF check is needed, because other sites cannot make a browser send the token.
+// is nil, and no CSRF check is needed, because other sites cannot make a browser send this token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -129,7 +129,7 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 	return of.Person, of, true
 }
 
-// self is the response to GET /api/v1/me: data about the current user.
+// self is the response to GET /api/v1/me, with data about the current user.
 type self struct {
 	Actions bool           `json:"actions"` // the dashboard accepts actions
 	OIDC    bool           `json:"oidc"`
@@ -139,7 +139,7 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // the user's verbs for the app in ?app=
 }
 
-// rules returns the access rules. If the file cannot be read, rules responds with the error, and returns nil.
+// rules returns the access rules. If the file is unreadable, rules responds with the error and returns nil.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes a request's JSON. It requires the JSON content type, because other sites' forms cannot send it.
+// receive decodes a request's JSON. It requires the JSON content type, which forms of other sites cannot send.
 func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -184,7 +184,7 @@ func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	return true
 }
 
-// signIn handles POST /api/v1/session. The request has a sign-in token.
+// signIn handles POST /api/v1/session, a request with a sign-in token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
@@ -218,7 +218,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, map[string]string{})
 }
 
-// same reports whether two secrets are equal and not empty. It compares in constant time.
+// same compares two secrets in constant time. It reports whether they are equal and not empty.
 func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestASealIsForOnePurpose checks that open refuses a value that was sealed for another purpose. For example, every visitor can get the
-// cookie of a sign-in that has begun. This cookie must not be accepted as a session.
+// TestASealIsForOnePurpose checks that open refuses a value that was sealed for another purpose. For example, every
+// visitor can get the cookie of a sign-in in progress, which must not be accepted as a session.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s, err := newSessions(func() time.Time { return now }, false)
@@ -37,7 +37,7 @@ func TestASealIsForOnePurpose(t *testing.T) {
 	compare.CheckNamed(t, "the same secret", [3]bool{false, false, true}, [3]bool{same("", ""), same("", "x"), same("x", "x")})
 }
 
-// FuzzOpen checks that open refuses each text that seal did not return in this process.
+// FuzzOpen checks that open refuses each text that this process has not sealed.
 func FuzzOpen(f *testing.F) {
 	s, err := newSessions(time.Now, false)
 	must(f, err)
@@ -60,7 +60,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestCookiesOfASecureDashboard checks that all cookies have the attribute Secure if Options.Secure is set.
+// TestCookiesOfASecureDashboard checks that Options.Secure gives all cookies the attribute Secure.
 func TestCookiesOfASecureDashboard(t *testing.T) {
 	p := oidctest.New(t)
 	token, digest := NewToken()
@@ -89,8 +89,8 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }
 
-// TestRightsAreWhatARuleGives checks with random rules that a user has no verb that no rule grants. To a user who signed in with a token,
-// only rules with this token grant verbs, because groups are claims of the identity provider.
+// TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. If the user has
+// signed in with a token, only rules with this token count, because groups are claims of the identity provider.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -123,8 +123,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile checks that read refuses a file if a person's name is invalid in a commit, or if a token is not a digest. The empty token
-// must not belong to a person.
+// FuzzAccessFile checks that read refuses a file with a person's name that is invalid in a commit, or with a token that
+// is no digest. No person may have the empty token.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add(rulesWith(digest))

@@ -13,10 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSilentReadersCostLittle opens the event stream of 2,000 apps for 60 clients that do not read. It checks that the server uses at most
-// 1 MiB for each client, also after the apps have changed 20 times.
+// TestSilentReadersCostLittle opens the event stream of 2,000 apps for 60 clients that do not read. The server may use
+// at most 1 MiB for each client, even after the apps have changed 20 times.
 func TestSilentReadersCostLittle(t *testing.T) {
-	const apps, readers, most = 2000, 60, 1 << 20 // most: bytes for each reader
+	const apps, readers, most = 2000, 60, 1 << 20 // most is the number of bytes for each reader
 	board := NewBoard("prod", "")
 	change := func(weight int) {
 		all := make([]status.App, apps)
@@ -58,10 +58,10 @@ func TestSilentReadersCostLittle(t *testing.T) {
 	}
 }
 
-// heap returns the number of bytes in use on the heap after a garbage collection.
+// heap returns the heap's size in bytes after a garbage collection.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // a second time, to free objects with finalizers and in pools
+	runtime.GC() // again, to free objects with finalizers and in pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

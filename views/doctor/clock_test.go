@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// dated returns a server whose responses have the given text in the header Date.
+// dated returns a server that sends the given text in the header Date.
 func dated(t *testing.T, date string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", date) }))
 	t.Cleanup(server.Close)
 	return server
 }
 
-// TestClocks checks the status of the finding that Clock adds for several differences of the clocks.
+// TestClocks checks the status of Clock's finding for several differences between the clocks.
 func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -45,8 +45,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestClockOfASlowServer checks that Clock compares Date with the time in the middle of the request. If the server does not respond, the
-// status of the finding is Unknown.
+// TestClockOfASlowServer checks that Clock compares Date with the time halfway through the request. If the server does
+// not respond, the finding's status is Unknown.
 func TestClockOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	server := dated(t, at.Format(http.TimeFormat))
@@ -62,7 +62,7 @@ func TestClockOfASlowServer(t *testing.T) {
 	}
 }
 
-// TestAFindingIsOneLine checks that the message of a finding has no newlines, tabs or terminal escape sequences.
+// TestAFindingIsOneLine checks that a finding's message has no newlines, tabs or terminal escape sequences.
 func TestAFindingIsOneLine(t *testing.T) {
 	var e Examination
 	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))

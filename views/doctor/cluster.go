@@ -27,34 +27,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the minor number of the oldest supported version of Kubernetes. From this version on, server-side
-// apply is stable and keeps the fields of other managers.
+// oldestKubernetes is the minor number of the oldest supported Kubernetes version. In this version, server-side apply
+// is stable, and keeps other managers' fields.
 const oldestKubernetes = 25
 
-// App is an app that is in Git or has a record on the state branch.
+// App is an app in Git, or an app with a record on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // the app's record has a stable version, because gitrollout has adopted the app
+	Known    bool            // the record has a stable version, because gitrollout has adopted the app
 	Render   *rollout.Render // nil if the app cannot be rendered
-	Has      []rollout.Ref   // the objects in the app's record, which gitrollout has applied
+	Has      []rollout.Ref   // the objects in the record, which gitrollout has applied
 	Restarts bool            // the promotion file restarts the app's pods
 
-	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
+	Encrypted map[string][]byte // content of the files in Render.Unopened, by file
 }
 
 // Cluster is the cluster to examine, with the apps in Git.
 type Cluster struct {
 	Config *rest.Config
-	As     string // the account whose rights are checked, "" for the account of Config
+	As     string // the account whose rights are checked; "" for the account of Config
 	Name   string // the cluster's name in Git
-	UID    string // the cluster's uid on the state branch, "" if not recorded yet
+	UID    string // the cluster's uid on the state branch; "" if not recorded
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
 	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
 	IdentifiedBy string   // the namespace whose uid identifies the cluster on the state branch
 
-	// OtherOwners returns signs that other controllers manage the objects. It is nil if the signs cannot be read.
+	// OtherOwners returns signs that other controllers manage the objects. If signs cannot be read, OtherOwners is nil.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -76,11 +76,11 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, cmp.Or(errs[:]...)
 }
 
-// Examine checks the cluster and adds findings to e. The function "now" returns the time of this machine.
+// Examine checks the cluster and adds findings to e. The function "now" returns this machine's time.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // if As is empty, the kubeconfig's own impersonation stays
+	if c.As != "" { // without As, the kubeconfig's own impersonation stays
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -131,7 +131,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands reports other controllers that own the apps' objects and would overwrite gitrollout's changes.
+// examineHands reports other controllers that own objects of the apps, and would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -162,7 +162,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// rightsExam collects and checks the rights that the apps need.
+// rightsExam collects the rights that the apps need, and checks them.
 type rightsExam struct {
 	e      *Examination
 	client clients
@@ -175,14 +175,14 @@ type rightsExam struct {
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch serves all apps. So it needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
+		// A watch is for all apps. So it needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // gitrollout holds the app (phase Held), because it may not use the namespace
+			return // the app is held (phase Held), because gitrollout may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -209,7 +209,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds the rights that an app needs. If the cluster lacks a kind, it adds the kind to the map "missing".
+// needsOfApp adds the rights that an app needs. A kind that the cluster does not serve is added to the map "missing".
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -220,7 +220,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			if namespace = ""; len(x.namespaces) > 0 {
-				return nil // gitrollout holds the app (phase Held)
+				return nil // the app is held (phase Held)
 			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
@@ -249,12 +249,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
-	for _, ref := range app.Has { // an error means that the kind is gone, so there is nothing to prune
+	for _, ref := range app.Has { // after an error, the kind is gone, and there is nothing to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease adds the rights that releases of a workload need, except for the rights to write the app's objects.
+// needsOfRelease adds the rights that releases of a workload need, except the rights to write objects of the app.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -264,7 +264,7 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	// gitrollout deletes pods for a restart, and unready pods of workloads whose controllers do not replace such pods.
+	// A restart deletes pods. gitrollout also deletes unready pods if the workload's controller does not replace them.
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
@@ -278,7 +278,7 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 	}
 }
 
-// ask asks the API server whether the account has each right. It reports the missing rights by namespace and resource.
+// ask asks the API server whether the account has each right. It reports missing rights by namespace and resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -329,7 +329,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks that the Secrets that analyses use exist, with the needed label and keys. It keeps no values.
+// examineSecrets checks that analyses' Secrets exist, and have the needed label and keys. It keeps no values.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

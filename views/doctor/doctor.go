@@ -1,4 +1,4 @@
-// Package doctor has the checks of two commands: "validate" checks a tree, and "doctor" checks Git, cluster and clocks.
+// Package doctor has the checks of two commands: "validate" checks a tree, "doctor" checks Git, cluster and clocks.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ type Examination struct {
 
 // Finding is the result of one check.
 type Finding struct {
-	Check   string `json:"check"` // git.read, cluster.rights …
+	Check   string `json:"check"` // such as git.read or cluster.rights
 	Status  Health `json:"status"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
@@ -30,13 +30,13 @@ type Health string
 const (
 	Healthy Health = "ok"
 	Warning Health = "warning" // the checked setting works, but may be a mistake
-	Problem Health = "problem" // gitrollout would hold an app (phase Held), or begin no release
-	Unknown Health = "unknown" // the check was not possible from this machine
+	Problem Health = "problem" // gitrollout would hold an app (phase Held), or start no release
+	Unknown Health = "unknown" // this machine cannot do the check
 )
 
-// Add records the result of a check. The parameter "fix" is "" if the user need do nothing, or if the fix is unknown.
+// Add records the result of a check. "fix" is "" if the user need do nothing, or if no fix is known.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
-	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
+	message := rollout.OneLine(fmt.Sprintf(format, args...)) // a server's message may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
 	switch status {
 	case Problem:

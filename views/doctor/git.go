@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix returns the fix for an error of Git. It returns "" if the fix is unknown.
+// GitFix returns the fix for an error of Git, or "" if no fix is known.
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -30,7 +30,7 @@ func GitFix(err error) string {
 	}
 }
 
-// Git holds the inputs for the checks of a repository that can be read, and for the checks of the repository's forge.
+// Git holds the inputs for the checks of a readable repository and its forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
@@ -43,7 +43,7 @@ type Git struct {
 	Forge   forge.Options // used if the configuration names a forge
 }
 
-// Examine checks the repository and the forge, and adds findings to e. The function "now" reads this machine's clock.
+// Examine checks the repository and the forge, and adds findings to e. The function "now" returns this machine's time.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,7 +75,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
-	// Only the Date header of the response is used. So the request needs no credentials.
+	// The request needs no credentials, because only the response's Date header is used.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
@@ -115,7 +115,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes and deletes a test branch, because only a push shows whether the server accepts pushes.
+// examinePush pushes a test branch and deletes it. No other request shows whether the server accepts pushes.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -148,7 +148,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
-// examineForge checks at the forge whether the branches are protected. It needs no administrator rights.
+// examineForge asks the forge whether the branches are protected. It needs no administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
@@ -175,7 +175,7 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	g.examineOwners(ctx, e)
 }
 
-// examineOwners checks whether the forge requires a review by the code owners before a merge to the users' branch.
+// examineOwners checks whether the forge requires the code owners' review before a merge to the users' branch.
 func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	const check = "forge.owners"
 	var file string

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// examineKeys tries to decrypt each app's encrypted files with the keys in its Secret. It keeps no decrypted data.
+// examineKeys tries to decrypt each app's encrypted files with the keys in its Secret. It keeps no decrypted values.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
 		if len(app.Encrypted) == 0 {
@@ -65,7 +65,7 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	return err
 }
 
-// Contents returns the content of each file that the tree has, by path. An unreadable file has the content nil.
+// Contents returns the files that the tree has, with their content. An unreadable file has the content nil.
 func Contents(tree rollout.Tree, files []string) map[string][]byte {
 	all := map[string][]byte{}
 	for _, file := range files {

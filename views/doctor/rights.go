@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// right is one permission. The account is an app's service account, or "" for gitrollout's own account.
+// right is a permission. The account is an app's service account, or "" for gitrollout's own account.
 type right struct{ account, namespace, group, resource, verb string }
 
 // asked converts the right to the attributes of an access review.
@@ -21,10 +21,10 @@ func (r right) asked() *authorizationv1.ResourceAttributes {
 
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs records the rights to get, create and delete Jobs. No right to watch is needed.
+// jobs records the rights to get, create and delete Jobs. It needs no right to watch them.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout's own account already has the right to list pods
+	if account != "" { // gitrollout's own account may list pods anyway
 		as(account, namespace, "", "pods", "list")
 	}
 }

@@ -54,8 +54,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. The parameter "own" is gitrollout's namespace. If "rules" is not nil, this
-// policy restricts apps in addition to the configuration. Check returns an error only if the tree cannot be read.
+// Check checks a cluster's part of a tree. "own" is gitrollout's namespace. If "rules" is not nil, this policy
+// restricts apps in addition to the configuration. Check returns an error only if the tree is unreadable.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -77,7 +77,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // key: app; nil if the app cannot be rendered
+	known := map[string]*rollout.Render{} // by app; nil if the app cannot be rendered
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -110,7 +110,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// checkStrictly checks the apps that have no error yet. It adds the errors that the API server would return for them.
+// checkStrictly adds the errors that the API server would return. It checks only apps without another error.
 func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
 	strict := render.Strict(slices.Collect(maps.Values(known)))
 	for i := range r.Apps {
@@ -157,7 +157,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. A second owner is an error, except for an equal object with users' data.
+// claim makes an app the owner of its objects. A second owner is an error, unless the object is equal and holds data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -184,7 +184,7 @@ func (a *AppReport) refuse(err error) {
 	}
 }
 
-// allowing returns YAML lines that would allow the forbidden objects: for each entry, its path and the lines to add.
+// allowing returns YAML lines that would allow the forbidden objects: each entry's path, with the lines to add.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

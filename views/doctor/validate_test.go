@@ -21,7 +21,7 @@ const (
 	promotes = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-1\ndecision: promote\n"
 )
 
-// TestCheck checks the report about several trees: errors, warnings, apps, and the suggested lines for the configuration.
+// TestCheck checks the reports about several trees: errors, warnings, apps, and the lines to add to the configuration.
 func TestCheck(t *testing.T) {
 	kustomization := func(files string) string { return "resources: [" + files + "]\n" }
 	config := func(more string) map[string]string {

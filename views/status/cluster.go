@@ -6,18 +6,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one workload in the cluster, with the values of gitrollout's annotations.
+// Live is a workload in the cluster, with the values of gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
 	Commit   string // the commit of the workload's template
-	Held     string // text about the release in flight and its step; "" if no release waits
+	Held     string // the release in flight and its step; "" if no release waits
 }
 
-// Unknown is the phase that is shown for an app whose record cannot be read.
+// Unknown is the displayed phase of an app whose record is unreadable.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app from its live workloads alone. The steps, the measurements and the author are unknown.
+// OfCluster describes an app from its live workloads alone. Steps, measurements and authors are unknown.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
@@ -34,7 +34,7 @@ func OfCluster(app, cluster string, live []Live) App {
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
-				role = "" // an old revision, which is scaled down
+				role = "" // an old revision, which is being scaled down
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))

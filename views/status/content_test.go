@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// contentOf returns the render of an app without Rollout documents. The app has a hook Job that runs before each release, and one that runs
+// contentOf returns the render of an app without Rollout documents. A hook Job runs before each release, and another
 // after it. Both Jobs have the annotations in more (names and values in turn).
 func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
 	r := &rollout.Render{
@@ -30,8 +30,8 @@ func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Ren
 	return r
 }
 
-// checked returns the input of an app without Rollout documents, with a release in flight. All pods have the new version, and the hook Job
-// after the release is running.
+// checked returns the input of an app without Rollout documents, with a release in flight. All pods have the new
+// version, and the hook Job that runs after the release has not ended.
 func checked() strategies.Input {
 	head := contentOf("c2", "c1-2")
 	stable, release := version("c1-1", 0), version("c1-2", 1)
@@ -55,12 +55,12 @@ func checked() strategies.Input {
 	}
 }
 
-// follow makes r the render at the newest commit.
+// follow makes r the render of the newest commit.
 func follow(in *strategies.Input, r *rollout.Render) {
 	in.Head = strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// left replaces the release in flight by a newer one. The newer release waits, because a hook of the old release still runs.
+// left replaces the release in flight by a newer one, which waits because a hook of the old release still runs.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
 	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"
@@ -74,8 +74,8 @@ func left(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// TestHooksThatFailedAndKeptNothing checks the warning about a failed hook that did not stop its release (hook-failure: continue). The
-// warning is shown while this release is in flight or stable. There is no warning about other failed hooks.
+// TestHooksThatFailedAndKeptNothing checks the warning about a failed hook that did not stop its release (hook-failure:
+// continue). The warning is shown while the release is in flight or stable. Other failed hooks cause no warning.
 func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	const warning = "hook shop/migrate (before) failed, and c1-2 continued nevertheless: the hook's hook-failure is continue"
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	}
 }
 
-// TestOfNoPods checks that the only revision of a workload with 0 replicas is shown as the current revision.
+// TestOfNoPods checks that the only revision of a workload with 0 replicas is the current revision.
 func TestOfNoPods(t *testing.T) {
 	in := checked()
 	live := in.Observed.Workloads[web]
@@ -127,7 +127,7 @@ func TestOfNoPods(t *testing.T) {
 	}
 }
 
-// TestOfContent checks, for an app without Rollout documents, the condition for which the app waits, and the suggested commands.
+// TestOfContent checks, for an app without Rollout documents, the condition for which it waits and the suggested commands.
 func TestOfContent(t *testing.T) {
 	const head = "phase: Promoting\nshop/web: plain \n"
 	const check = "waits: hook shop/check (after c1-2): Job check-2-1 to end"

@@ -9,25 +9,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Event is a state commit that changed an app's record.
+// Event is a commit on the state branch that changed an app's record.
 type Event struct {
 	Commit string
 	At     time.Time
-	State  rollout.State // the app's record in the commit
+	State  rollout.State // the app's record at this commit
 }
 
-// Outcome is the result of a release.
+// Outcome is the way in which a release ended.
 type Outcome string
 
 // The outcomes of a release.
 const (
 	InFlight   Outcome = "inFlight"
 	Succeeded  Outcome = "healthy"    // it became stable
-	Refused    Outcome = "rejected"   // it was aborted, or it failed; it is not retried automatically
+	Refused    Outcome = "rejected"   // it was aborted or failed, and is not retried automatically
 	Reverted   Outcome = "reverted"   // it was reverted in Git, and the stable version serves
 	Superseded Outcome = "superseded" // a newer release replaced it
 	Applied    Outcome = "applied"    // an app without stages was updated to a commit
-	Recorded   Outcome = "recorded"   // it was the stable version in the first record
+	Recorded   Outcome = "recorded"   // it was already stable in the first record
 )
 
 // History is the JSON or YAML output of the commands "history" and "events".
@@ -38,7 +38,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases or events are missing
 }
 
-// Past is one release in an app's history, with the transitions from its records.
+// Past is a release in an app's history, with the transitions that its records show.
 type Past struct {
 	Images      []string              `json:"images,omitempty"`
 	Hash        rollout.Hash          `json:"hash,omitempty"`
@@ -46,13 +46,13 @@ type Past struct {
 	Author      string                `json:"author,omitempty"`
 	Subject     string                `json:"subject,omitempty"`
 	Started     time.Time             `json:"started"`
-	Ended       *time.Time            `json:"ended,omitempty"` // absent while the release is in flight
+	Ended       *time.Time            `json:"ended,omitempty"` // absent for the release in flight
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step"`                 // steps that the least advanced workload has completed
+	Step        int                   `json:"step"`                 // completed steps of the least advanced workload
 	Of          int                   `json:"of,omitempty"`         // number of steps
-	Skipped     int                   `json:"skipped,omitempty"`    // steps in Step that a full promotion skipped
+	Skipped     int                   `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted the release, in order
 	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
@@ -60,7 +60,7 @@ type Past struct {
 	progress    []rollout.Progress    // from the newest record of the release
 }
 
-// Transition is one record of a release or, if Object is set, an event in the cluster during the release.
+// Transition is a record of a release or, if Object is set, an event in the cluster during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
 	Phase  rollout.Phase `json:"phase,omitempty"` // the app's phase in a record
@@ -69,11 +69,11 @@ type Transition struct {
 	Object string        `json:"object,omitempty"` // kind, namespace and name
 	Type   string        `json:"type,omitempty"`   // the type of an event: Normal or Warning
 	Reason string        `json:"reason,omitempty"` // the reason of an event
-	Count  int           `json:"count,omitempty"`  // how often an event happened until At
-	back   Outcome       // the release's outcome after the rollback in the record; "" if there is no rollback
+	Count  int           `json:"count,omitempty"`  // number of times that an event happened until At
+	back   Outcome       // the outcome if the record begins a rollback; else ""
 }
 
-// Releases returns the releases, newest first. Its events must be oldest first. Set "whole" if no event is missing.
+// Releases returns the releases, newest first. events must be oldest first. whole says that no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -83,11 +83,11 @@ func Releases(events []Event, whole bool) []Past {
 	return h.past
 }
 
-// chronicle collects the releases of an app from its events.
+// chronicle collects an app's releases from its events.
 type chronicle struct {
 	past    []Past
-	last    rollout.State // from the previous event
-	waiting *Past         // a release that has not begun, because its hooks still run
+	last    rollout.State // the record in the previous event
+	waiting *Past         // a release that has not begun yet, because its hooks run
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -125,7 +125,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // Since is the end time of an ended Job
+		for _, run := range was.Hooks { // for a Job that has ended, Since is the time of the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -134,15 +134,15 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // other events happened while no release was in flight
+	if n := len(h.past); flying || n > before { // otherwise, the event happened while no release was in flight
 		if flying && n > before {
-			h.past[before-1].note(e) // the same event ended the previous release
+			h.past[before-1].note(e) // this event also ended the previous release
 		}
 		h.past[n-1].note(e)
 	}
 }
 
-// refusedAtRest returns a new rejection of a release that a hook or a user rejected before the release began.
+// refusedAtRest returns a new rejection by a hook or a user, of a release that had not begun.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -159,7 +159,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether p is the release r. It compares the start times too, because a retried release has the same hash.
+// is reports whether p is the release r. It compares start times too, because a release's retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -185,7 +185,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome of the release's last rollback. If there was no rollback, back returns its argument.
+// back returns the outcome of the release's last rollback. Without a rollback, it returns its argument.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -193,7 +193,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns the outcome of the rollback in a record: Superseded if its target is stable's commit, else Reverted.
+// backOf returns the outcome of a rollback in a record: Superseded if the target is stable's commit, else Reverted.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -211,7 +211,7 @@ func (p *Past) note(e Event) {
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the record is about a newer release, which ended p
+		return // this record is about the newer release that ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = s.Analyses
@@ -221,7 +221,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // only a full promotion can complete several steps at once
+		if known && pr.Opened != "" && pr.Of == was.Of { // several steps at once can only be completed by a full promotion
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
@@ -237,7 +237,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns the duration of a release. For a release in flight, it is the time from the start until now.
+// Took returns a release's duration. For the release in flight, it returns the time from its start until now.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -245,7 +245,7 @@ func (p Past) Took(now time.Time) time.Duration {
 	return now.Sub(p.Started)
 }
 
-// Standing describes a record in one line: the phase, steps, and the hashes of the release and of stable.
+// Standing describes a record in one line: phase, steps, and the hashes of the release and the stable version.
 func Standing(s rollout.State) string {
 	text := string(s.Phase)
 	for _, p := range s.Progress {

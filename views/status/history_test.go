@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minute returns the time n minutes after noon on the day of the tests.
+// minute returns the time n minutes after 12:00 UTC on 2026-11-20.
 func minute(n int) time.Time { return time.Date(2026, 11, 20, 12, n, 0, 0, time.UTC) }
 
 func version(hash string, at int) *rollout.Release {
@@ -23,7 +23,7 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
-// TestStepsLeftOut checks that Past.Skipped counts the steps that a full promotion skipped.
+// TestStepsLeftOut checks that Past.Skipped counts the steps that a full promotion has skipped.
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{
@@ -122,7 +122,7 @@ func TestReleases(t *testing.T) {
 			at(14, moving(rollout.Progressing, one, two, 2, "Bob")),
 			at(15, moving(rollout.Promoting, one, two, 4, "Bob")),
 			at(16, healthy(*two, 16)),
-			at(30, healthy(*two, 16)), // a newer commit, which does not change the app, is recorded
+			at(30, healthy(*two, 16)), // this record is for a newer commit, which does not change the app
 		}, true, []string{"h1-2 healthy 10-16 4/4 by Bob (5)", "h1-1 healthy 0-2 (2)"}},
 		"rejected, and tried again": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(12, aborting), at(13, rejectedAt(12)),
@@ -180,8 +180,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredStays checks that an ended release keeps its measurements. They come from the last record that has any, because later
-// records have none.
+// TestWhatWasMeasuredStays checks that an ended release keeps its measurements: from the last record that has any,
+// because later records have none.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")
@@ -196,7 +196,7 @@ func TestWhatWasMeasuredStays(t *testing.T) {
 	}
 }
 
-// TestTransitions checks the texts of a release's transitions, and that the times of the transitions are in UTC.
+// TestTransitions checks the texts of a release's transitions, and that their times are in UTC.
 func TestTransitions(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	s := moving(rollout.Paused, one, two, 1, "")
@@ -220,8 +220,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestHistoryHasTheLogsOfEarlierRuns checks that a release has the logs of all its hook Jobs. A record has only the log of the newest Job,
-// so the other logs come from earlier records.
+// TestHistoryHasTheLogsOfEarlierRuns checks that a release has the logs of all its hook Jobs. The logs come from
+// several records, because a record has only the newest Job's log.
 func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	failed := moving(rollout.Progressing, one, two, 0, "")

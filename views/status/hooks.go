@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hooksOf returns the hook Jobs that belong to the same release as the newest Job.
+// hooksOf returns the hook Jobs of the release to which the newest Job belongs.
 func hooksOf(s rollout.State) []rollout.HookRun {
 	isOther := func(h rollout.HookRun) bool { return h.Release != s.Hooks[len(s.Hooks)-1].Release }
 	return slices.DeleteFunc(slices.Clone(s.Hooks), isOther)
 }
 
-// IsRunning reports whether a hook's Job has not ended.
+// IsRunning reports whether a hook's Job has not ended yet.
 func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
 
-// nextOfHooks returns commands to inspect each running hook Job, or the failed hook Job that stopped a release.
+// nextOfHooks returns commands to inspect running hook Jobs, or the failed hook Job that stopped a release.
 func nextOfHooks(s rollout.State, coming *rollout.Release) (out []Next) {
 	isWhy := func(h rollout.HookRun) bool {
 		switch {

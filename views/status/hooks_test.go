@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNextOfHooks checks the suggested commands for a hook Job that runs, or that failed and stopped its release. There are no commands for
-// a Job of an earlier attempt, or for a failed Job that did not stop its release.
+// TestNextOfHooks checks the suggested commands for a hook Job that is running, or that has failed and stopped its
+// release. For a Job of an earlier attempt, or a failed Job that did not stop its release, no command is suggested.
 func TestNextOfHooks(t *testing.T) {
 	run := func(phase rollout.HookPhase) []rollout.HookRun {
 		return []rollout.HookRun{{Name: "shop/old", Release: "h1-1", Job: "old-1-1", Phase: rollout.HookFailed},

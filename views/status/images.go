@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. Records of older programs have no images. Then releaseOf takes the
-// images from a render of the release's commit, if there is such a render.
+// releaseOf returns a release for display, or nil. Older programs recorded no images. For their records, it takes the
+// images from the render of the release's commit, if this render is at hand.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -25,7 +25,7 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 }
 
 // imagesText returns a version's images in short form, separated by commas. If another version has the same image with
-// another tag, the text has both tags: "web:v1 → v2". The text is "" if the images are unknown.
+// another tag, it shows both tags: "web:v1 → v2". If the images are unknown, it returns "".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -40,7 +40,7 @@ func imagesText(images, other []string) string {
 	}), ", ")
 }
 
-// cutTag splits a short image into its name and its tag or digest.
+// cutTag splits a short image into the name, and the tag or digest.
 func cutTag(image string) (name, tag string) {
 	if i := strings.IndexAny(image, ":@"); i >= 0 {
 		return image[:i], image[i+1:]
@@ -48,7 +48,7 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, else the stable version, else (for an app without stages) the applied commit.
+// Newest returns the release in flight, or else the stable version, or else (without stages) the applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -57,7 +57,7 @@ func (a App) Newest() *Release {
 	return newest
 }
 
-// ImagesText returns the images of the app's newest version. During a release, it also shows the stable version's tags.
+// ImagesText returns the images of the app's newest version. During a release, it adds the stable version's tags.
 func (a App) ImagesText() string {
 	if newest := a.Newest(); newest != nil {
 		return a.ImagesBeside(newest.Images)
@@ -65,7 +65,7 @@ func (a App) ImagesText() string {
 	return ""
 }
 
-// ImagesBeside returns a version's images in short form. If the stable version has another tag, it shows both tags.
+// ImagesBeside returns a version's images in short form. If the stable version's tag differs, it shows both tags.
 func (a App) ImagesBeside(images []string) string {
 	if a.Stable == nil {
 		return imagesText(images, nil)

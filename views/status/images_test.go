@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestImagesText checks the text of a version's images for several images of the other version.
+// TestImagesText checks the text of a version's images beside the images of another version.
 func TestImagesText(t *testing.T) {
 	for _, c := range []struct{ images, other, want string }{
 		{"acme/web:v2 proxy:1", "acme/web:v1 proxy:1", "web:v1 → v2"},
 		{"acme/web:v2 proxy:2", "acme/web:v1 proxy:1", "web:v1 → v2, proxy:1 → 2"},
-		{"other/web:v1", "acme/web:v1", "web:v1"}, // the same name in another repository
+		{"other/web:v1", "acme/web:v1", "web:v1"}, // an image of the same name in another repository
 		{"web@sha256:1111111111", "web@sha256:2222222222", "web@2222222 → 1111111"},
 		{"web", "web:v1", "web"}, {"site:v1", "web:v1", "site:v1"}, {"web:v1 proxy:1", "web:v1 proxy:1", "web:v1"},
 		{"web:v1", "", "web:v1"}, {"", "web:v1", ""},
@@ -22,7 +22,7 @@ func TestImagesText(t *testing.T) {
 	}
 }
 
-// TestImagesOfAnOlderRecord checks that a release without images in the record gets the images from the render of its commit.
+// TestImagesOfAnOlderRecord checks that a release whose record has no images gets the images from the render of its commit.
 func TestImagesOfAnOlderRecord(t *testing.T) {
 	in := paused()
 	in.State.Stable.Images = []string{"web:v1"}
@@ -33,18 +33,18 @@ func TestImagesOfAnOlderRecord(t *testing.T) {
 	a := Of(in, "prod", nil)
 	compare.Check(t, "web:v1 → v2", a.ImagesText())
 	compare.Check(t, map[string]string{"team": "pay"}, a.Labels)
-	container["image"] = "web:v3" // the render is of a newer commit
+	container["image"] = "web:v3" // the render of a newer commit
 	in.Head.Render.Commit.ID, in.Source = "c3", nil
 	compare.Check(t, "web:v1", imagesText(Of(in, "prod", nil).Stable.Images, nil))
 	compare.Check(t, 0, len(Of(in, "prod", nil).Release.Images))
 }
 
-// TestRejectedAuthor checks that a rejected version has an author and a subject only if the rejected commit is the head's commit.
+// TestRejectedAuthor checks that a rejected version has an author and a subject only if it was rejected at the head's commit.
 func TestRejectedAuthor(t *testing.T) {
 	in := paused()
 	reject(&in)
 	rejected := Of(in, "prod", nil).Rejected
 	compare.Check(t, "Ann <ann@example.com>, "+in.Head.Render.Commit.Subject, rejected.Author+", "+rejected.Subject)
-	in.State.Rejected[0].Commit = "c1" // the head is a newer commit with the same version
+	in.State.Rejected[0].Commit = "c1" // the head is a newer commit, with the same version
 	compare.Check(t, "", Of(in, "prod", nil).Rejected.Author)
 }

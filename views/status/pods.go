@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version selects the pods of one version of an app: New or Stable. The value "" selects all pods.
+// Version selects pods of an app by their version: New or Stable. The value "" selects all pods.
 type Version string
 
 const (
@@ -17,14 +17,14 @@ const (
 	Stable Version = "stable" // the stable version
 )
 
-// includes reports whether the version includes pods of a revision with this role.
+// includes reports whether v selects the pods of a revision with the given role.
 func (v Version) includes(role string) bool {
 	switch role {
 	case "canary", "preview":
 		return v != Stable
 	case "stable", "active":
 		return v != New
-	default: // a revision of an older version, or of a workload without a Rollout
+	default: // a revision of an older version, or a revision of a workload without a Rollout
 		return v == ""
 	}
 }
@@ -35,11 +35,11 @@ type VersionPod struct {
 	Namespace, Role, PodHash string
 }
 
-// Of returns the pods of the version of an app. It keeps the order of workloads and pods, and sorts revisions by name.
+// Of returns an app's pods of the version. It keeps the order of workloads and pods, and sorts revisions by name.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
-		_ = name.UnmarshalText([]byte(w.Workload)) // the text is from Workload.String
+		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: Workload.String wrote the text
 		revisions := slices.SortedFunc(slices.Values(w.Revisions), func(a, b Revision) int {
 			return cmp.Compare(a.Name, b.Name)
 		})
@@ -54,7 +54,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing returns a text about why an app has no pods of the version, with the versions that run.
+// Missing returns a text that says why an app has no pods of the version, and which versions have pods.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPodsOfAVersion checks the pods that each Version selects, and the text if an app has no pods of the Version.
+// TestPodsOfAVersion checks the pods that each Version selects, and the text for an app without such pods.
 func TestPodsOfAVersion(t *testing.T) {
 	of := func(role, hash string, pods ...string) Revision {
 		r := Revision{Name: "rs-" + hash, Role: role, PodHash: hash}

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record collects the changes of an app's state file as Events. Its Visit gets the commits one by one, newest first.
+// Record collects changes of an app's state file as Events. Its Visit gets the commits one by one, newest first.
 type Record struct {
 	path     string
 	newer    propose.Snapshot // the commit of the last Visit
-	id       string           // the blob of the file in newer, "" if newer has no such file
+	id       string           // the file's blob in newer; "" if newer does not have the file
 	events   []Event
 	releases map[string]bool
 }
@@ -21,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit. It returns how many releases were found so far. The oldest may be incomplete.
+// Visit reads the next older commit. It returns the number of releases found so far. The oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases in the visited commits, newest first. Set "whole" if all commits were visited.
+// Releases returns the releases in the visited commits, newest first. whole says that all commits were visited.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. The parameter "before" is the older commit's blob.
+// changed adds an Event if the last visited commit changed the file. "before" is the blob in the next older commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil
@@ -54,7 +54,7 @@ func (r *Record) changed(before string) error {
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
 	if rollout.IsInvalid(err) {
-		return nil // the reconciler also ignored this invalid record
+		return nil // the reconciler has also ignored this invalid record
 	}
 	if err != nil {
 		return err

@@ -19,39 +19,39 @@ import (
 // Listing is the JSON or YAML output of the commands "list" and "get" (without a name).
 type Listing struct {
 	Cluster string `json:"cluster"`
-	Note    string `json:"note,omitempty"` // missing or outdated facts, with reasons
+	Note    string `json:"note,omitempty"` // data that is missing or outdated, with reasons
 	Apps    []App  `json:"apps"`
 }
 
-// App is one app's state, and the JSON or YAML output of the command "get". It has no ages or countdowns, so it changes
-// only if the app's state changes. The terminal and the dashboard compute ages and countdowns from the times.
+// App is an app's state, and the JSON or YAML output of the command "get". It has no ages or countdowns, so that it
+// changes only with the app's state. The terminal and the dashboard compute ages and countdowns from its times.
 type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
-	Namespace string            `json:"namespace,omitempty"` // the namespace of objects that name none
+	Namespace string            `json:"namespace,omitempty"` // the namespace of objects that have no namespace in Git
 	Labels    map[string]string `json:"labels,omitempty"`    // the labels of the workloads in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // a release that has not begun, because its hooks still run
+	Coming    *Release          `json:"coming,omitempty"`   // a release that has not begun yet, because its hooks run
 	Rejected  *Rejected         `json:"rejected,omitempty"` // the version at the newest commit, if it was rejected
 	Source    *rollout.Commit   `json:"source,omitempty"`   // the commit whose objects are in the cluster
-	Images    []string          `json:"images,omitempty"`   // the images of Source, for an app without stages
+	Images    []string          `json:"images,omitempty"`   // the images at Source, for an app without stages
 	Workloads []Workload        `json:"workloads,omitempty"`
-	// Analyses are from the release in flight or last rejected. In the reconciler, they have measurements not yet in Git.
+	// Analyses belong to the release in flight or last rejected. The reconciler has measurements that Git lacks.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
-	Metrics  []Metric              `json:"metrics,omitempty"` // the metrics of Analyses
+	Metrics  []Metric              `json:"metrics,omitempty"` // the metrics that Analyses measure
 	Links    json.RawMessage       `json:"links,omitempty"`   // rollout.App.Links
-	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had any
+	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had hooks
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
 	Next     []Next                `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that are possible in the app's state
+	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that the app's state allows
 	Warnings []string              `json:"warnings,omitempty"`
-	Note     string                `json:"note,omitempty"` // missing or outdated facts, with reasons
+	Note     string                `json:"note,omitempty"` // data that is missing or outdated, with reasons
 }
 
 // Release is a version of an app, with its commit and author.
@@ -65,26 +65,26 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
-// Rejected is a version that was rejected. The reconciler does not retry it automatically.
+// Rejected is a rejected version, which the reconciler does not retry automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // like Subject, absent if a newer commit has the same version
+	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the same version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
 }
 
-// Metric describes how an analysis measures. Several metrics may have one name, if analyses at different steps differ.
+// Metric describes how an analysis measures. If analyses at different steps differ, several metrics may have one name.
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
-	Query    string `json:"query,omitempty"` // "" if the provider's query is no text
-	Limits   string `json:"limits"`          // conditions and tolerated failures
+	Query    string `json:"query,omitempty"` // "" if the provider's query is not a text
+	Limits   string `json:"limits"`          // the conditions, and the tolerated failures
 }
 
-// metricsOf returns the metrics that runs have measured.
+// metricsOf returns the metrics that the runs have measured.
 func metricsOf(in strategies.Input, runs []rollout.AnalysisRun) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
 	for _, r := range runs {
@@ -121,7 +121,7 @@ func limitsOf(m rollout.Metric) (limits string) {
 	return limits + fmt.Sprintf("failureLimit: %d", m.FailureLimit)
 }
 
-// Of returns the state of an app. The keys of proposals are the existing proposal branches.
+// Of returns an app's state. The keys of proposals are the proposal branches that exist.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: in.App.Namespace, Phase: s.Phase,
@@ -177,7 +177,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an unhealthy app to Degraded, or to Progressing if the record lacks the problem yet.
+// showHealth sets an unhealthy app's phase to Degraded, or to Progressing while the problem is not recorded yet.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -189,16 +189,16 @@ func (a *App) showHealth(in strategies.Input) {
 }
 
 func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // the record does not have this error yet
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // this error is not recorded yet
 		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	return in.State.Held
 }
 
-// Waits reports whether the app is held only until a time or the end of a Job.
+// Waits reports whether the app is held only until a given time or the end of a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act: a problem holds the app, or it is Degraded, or it waits for a promotion.
+// NeedsPerson reports whether a user must act: a problem holds the app, it is Degraded, or it waits for a promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -206,7 +206,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld explains in one line why the app is held. If the record's text is outdated, it names the current condition.
+// WhyHeld says in one line why the app is held. If the record's text is outdated, it names the current condition.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -227,7 +227,7 @@ func (a App) HeldText() string {
 	return "held"
 }
 
-// waitingOf returns the condition for which the app waits, or "". It also returns when a timed wait ends, or nil.
+// waitingOf returns the condition for which the app waits, or "", and the time when a timed wait ends, or nil.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	isUnread := in.Observed.Workloads == nil || len(in.Observed.Unread) > 0
@@ -240,32 +240,32 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the next poll of the Job, and not a due time
+			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the time of the Job's next check, and no due time
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // Held.Message has the reason, and no time or promotion ends this
+		return "", nil // Held.Message has the reason, and neither time nor a promotion ends the hold
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only a wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only the wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // of an app without stages, each new commit is applied
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, each new commit is applied
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; until then, a push can only change replicas", nil
 	}
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions for which the workloads' steps wait. If they differ, it adds the workloads' names.
+// stepsWait returns the conditions for which workloads' steps wait. If they differ, it names the workloads.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -274,7 +274,7 @@ func stepsWait(all []Workload) string {
 	return strings.Join(rollout.Mapped(all, func(w Workload) string { return w.Workload + ": " + w.Waiting }), "; ")
 }
 
-// SetNote sets the note of the listing and of each app. The note tells which data is missing or outdated, and why.
+// SetNote sets the note of the listing and of each app. It says which data is missing or outdated, and why.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

@@ -20,7 +20,7 @@ var (
 	noon = minute(0)
 )
 
-// paused returns the input of an app whose release is paused at the second of three canary steps.
+// paused returns the input of an app whose release is paused at step 2 of 3 of a canary.
 func paused() strategies.Input {
 	weight := func(n int) *int { return &n }
 	spec := rollout.Spec{
@@ -64,7 +64,7 @@ func paused() strategies.Input {
 	}
 }
 
-// reject changes the input as after a rejection of the release in flight. The rejected commit is still the head.
+// reject changes the input as a rejection of the release in flight does. The rejected commit stays the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
 	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
@@ -72,7 +72,7 @@ func reject(in *strategies.Input) {
 	in.State.Release, in.Source = nil, nil
 }
 
-// inLines formats the important fields of an App, each on its own line.
+// inLines formats the important fields of an App, one per line.
 func inLines(a App) string {
 	var lines []string
 	add := func(label, text string) {
@@ -272,7 +272,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestWaysOnAndBack checks that, in each phase of a release in flight, a command to go on and a command to go back are suggested.
+// TestWaysOnAndBack checks that a command to go on and a command to go back are suggested in each phase of a release in flight.
 func TestWaysOnAndBack(t *testing.T) {
 	crashes := func(in *strategies.Input) { in.State.Progress[0].Step = 2 }
 	for name, c := range map[string]struct {
@@ -322,7 +322,7 @@ func TestWaysOnAndBack(t *testing.T) {
 	}
 }
 
-// TestOfFields checks, for several changes of the input, the values of the fields of App that the change affects.
+// TestOfFields checks several changes of the input, and the fields of App that each of them changes.
 func TestOfFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
@@ -350,7 +350,7 @@ func TestOfFields(t *testing.T) {
 			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
 		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
 			func(a *App, _ *Workload) { a.Source = nil }},
-		// The error is not recorded yet, and an older commit than the head may have caused it.
+		// The error is not recorded yet. A commit before the head may have caused it.
 		"no commit of an unrecorded error": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
 		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
@@ -363,7 +363,7 @@ func TestOfFields(t *testing.T) {
 	}
 }
 
-// TestMetrics checks that an app with analyses has its metrics' queries and limits, each distinct metric once, and the links of its entry.
+// TestMetrics checks that an app with analyses has each metric's query and limits once, and the links in the app's entry.
 func TestMetrics(t *testing.T) {
 	in := paused()
 	in.App.Links = `{"Grafana":"https://g.example.com/{app}"}`
@@ -391,8 +391,8 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
-// TestOfSaysHowManyPodsAreAsked checks that the number of desired pods is shown at a setCanaryScale step without a router. At every other
-// step, the weight is shown.
+// TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router shows the number of desired pods,
+// and any other step the weight.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	for want, step := range map[string]rollout.Step{
 		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
@@ -407,14 +407,14 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	}
 }
 
-// TestShare checks that a weight is formatted in percent, or, if trafficRouting sets the weight of all requests, as a fraction of that.
+// TestShare checks that a weight is in percent or, if trafficRouting sets the weight of all requests, a fraction of that weight.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		compare.Check(t, want, w.Share(20))
 	}
 }
 
-// TestWarnings checks the warnings of the render, about objects that were not deleted, and about a promotion file without an effect.
+// TestWarnings checks warnings from the render, about objects that were not deleted, and about a promotion file without an effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
 	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
@@ -428,8 +428,8 @@ func TestWarnings(t *testing.T) {
 	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
 }
 
-// TestPlainWorkloads checks that workloads without a Rollout are sorted, that their ready pods are counted, and that old revisions without
-// pods are omitted.
+// TestPlainWorkloads checks that workloads without a Rollout are sorted and that their ready pods are counted. Old
+// revisions without pods are omitted.
 func TestPlainWorkloads(t *testing.T) {
 	in := paused()
 	in.Head.Render.Specs = nil
@@ -458,8 +458,8 @@ func TestPlainWorkloads(t *testing.T) {
 	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
 }
 
-// TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with its condition. The
-// due time is the earliest of the workloads' due times.
+// TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with
+// its condition. The due time is the workloads' earliest.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
@@ -480,8 +480,8 @@ func TestWaitingOfSeveral(t *testing.T) {
 	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
-// TestOfWhatWasNotRead checks that the JSON has no fields about ready pods or requests if the cluster or the namespace was not read. If it
-// was read, the JSON has the number of ready pods, even if this is 0.
+// TestOfWhatWasNotRead checks that the JSON has no fields about ready pods or requests if the cluster or the namespace
+// was not read. Otherwise, it has the number of ready pods, even if this is 0.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
@@ -579,7 +579,7 @@ func TestOfCluster(t *testing.T) {
 	}
 }
 
-// TestOfShowsHooks checks that App.Hooks has the hook Jobs of the newest release that had any. A wait for a Job has no due time.
+// TestOfShowsHooks checks that App.Hooks has the hook Jobs of the newest release that had hooks. A wait for a Job has no due time.
 func TestOfShowsHooks(t *testing.T) {
 	run := func(release rollout.Hash, phase rollout.HookPhase) rollout.HookRun {
 		return rollout.HookRun{Name: "shop/migrate", When: rollout.HookBefore, Release: release, Job: "migrate-1", Phase: phase, Attempt: 1}

@@ -19,18 +19,18 @@ type Workload struct {
 	Strategy   string     `json:"strategy"`
 	Replicas   int        `json:"replicas"`
 	Ready      int        `json:"ready"`
-	Step       int        `json:"step,omitempty"`   // current step, from 1; the last step if all are done; else 0
-	Unread     bool       `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are omitted
+	Step       int        `json:"step,omitempty"`   // current step, from 1; the last step if all are completed; else 0
+	Unread     bool       `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are absent
 	Moving     bool       `json:"moving"`
-	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
+	Entered    *time.Time `json:"entered,omitempty"` // the time when the step began
 	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
 	Weight     int        `json:"weight"`            // desired weight of the new version; at most fullWeight
 	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
-	FullWeight int        `json:"fullWeight"`        // weight that means all requests: 100, unless trafficRouting sets it
-	RealWeight int        `json:"realWeight"`        // actual percent of requests, or of ready pods if there is no router
+	FullWeight int        `json:"fullWeight"`        // the weight for all requests: 100, unless trafficRouting sets it
+	RealWeight int        `json:"realWeight"`        // actual percent of requests or, without a router, of ready pods
 	Routed     bool       `json:"routed,omitempty"`  // a router splits the requests
-	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
-	Routes     []string   `json:"routes,omitempty"`  // names of the managed routes in force; "match" for a match step
+	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than it should
+	Routes     []string   `json:"routes,omitempty"`  // the managed routes in force, by name; "match" for a match step
 	Steps      []Step     `json:"steps,omitempty"`
 	Waiting    string     `json:"waiting,omitempty"`
 	Due        *time.Time `json:"due,omitempty"`
@@ -42,10 +42,10 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
 	Weight int    `json:"weight"`
-	Status string `json:"status,omitempty"` // done, current or pending; "" without a release, and after a rollback's step
+	Status string `json:"status,omitempty"` // done, current or pending; "" without a release, and in a rollback
 }
 
-// Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
+// Revision is a ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
@@ -76,7 +76,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {
-		w.RealWeight = 0 // the recorded routes may not be in force yet
+		w.RealWeight = 0 // the recorded routes may not have taken effect yet
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -114,7 +114,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	return out
 }
 
-// plainWorkloads returns the live workloads without a Rollout document.
+// plainWorkloads returns the live workloads that have no Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -151,12 +151,12 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits the numbers that are unknown because the cluster or Git was not read.
+// MarshalJSON omits numbers that are unknown because the cluster or Git was not read.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets it
+		Replicas   *int `json:"replicas,omitempty"` // if an autoscaler sets them, they are unknown without the cluster
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -176,7 +176,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// Current returns the step in progress, or nil if there is none.
+// Current returns the step in progress, or nil if no step is in progress.
 func (w Workload) Current() *Step {
 	if i := w.Step - 1; w.Moving && i >= 0 && i < len(w.Steps) && w.Steps[i].Status == "current" {
 		return &w.Steps[i]
@@ -184,7 +184,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the number of desired pods of all revisions. During a blue-green release, it is twice the replicas.
+// Desired returns the number of desired pods of all revisions. A blue-green release has twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -196,7 +196,7 @@ func (w Workload) Desired() int {
 // Share formats a weight as a share of all requests.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked formats the desired number of pods of the new version, or else its desired weight.
+// Asked formats the desired number of the new version's pods, or else its desired weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")

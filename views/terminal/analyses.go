@@ -19,7 +19,7 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws a line for each metric of each analysis run: the measurements as bars, the last value, and counts.
+// drawAnalyses draws a line for each metric of each analysis run: measurements as bars, the last value, and counts.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -64,12 +64,12 @@ func lastValue(m rollout.MetricProgress) string {
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
 		!strings.Contains(inner, " ") {
-		return inner // a vector with one element
+		return inner // a vector with a single element
 	}
 	return value
 }
 
-// metricCounts counts a metric's measurements by verdict, for example "12 ok" and "1 failed".
+// metricCounts returns the numbers of a metric's measurements by verdict, such as "12 ok" and "1 failed".
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as scaled, coloured bars. Without a number, it draws × for an error, else ·.
+// sparkline draws the last measurements as scaled, coloured bars. A measurement without a number is × (error) or ·.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -121,7 +121,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// The values are halved, because high - low can overflow.
+			// Halve the values, because high - low can overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -11,7 +11,7 @@ import (
 
 const labelWidth = 14
 
-// phases has the symbol and colour of each phase. A symbol takes one column.
+// phases has each phase's symbol and colour. A symbol takes one column.
 var phases = map[rollout.Phase]span{
 	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
 	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
@@ -28,7 +28,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws each app in full. If there are several apps and Wide is not set, it draws a line for each healthy app.
+// Apps draws each app in full. If there are several apps, and Wide is not set, a healthy app takes only one line.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -87,7 +87,7 @@ func App(a status.App, k Look) string {
 	return b.String()
 }
 
-// drawNext draws the suggested commands, or a proposal's URL instead. It cuts no command, so that users can copy it.
+// drawNext draws the suggested commands, or a proposal's URL instead. It cuts no command, because users copy commands.
 func drawNext(a status.App, k Look) string {
 	var b strings.Builder
 	last := ""
@@ -146,7 +146,7 @@ func drawHead(a status.App, k Look) string {
 			by := strings.TrimSuffix(" by "+person(a.Held.Author), " by ")
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + by + ")"
 		}
-		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for only one word, for example of "running hooks"
+		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for only the first word of "running hooks"
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
@@ -176,7 +176,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 	return drawVersion(label, a.ImagesBeside(r.Images), by, *r, k)
 }
 
-// drawVersion draws a version's images, author and age, with commit and hash at the right edge, and its subject below.
+// drawVersion draws a version's images, author and age, with commit and hash at the right edge, and the subject below.
 func drawVersion(label, images, by string, r status.Release, k Look) string {
 	if images != "" && by != "" {
 		images += "  "
@@ -228,7 +228,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws a bar of 30 cells: the new version's actual share, then what its desired share lacks, then the rest.
+// drawWeight draws a bar of 30 cells: the new version's actual share, the missing part of its desired share, the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -249,7 +249,7 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// drawSteps draws the steps of a workload: as a list while a release is in flight, otherwise in one line.
+// drawSteps draws a workload's steps: as a list while a release is in flight, and otherwise in one line.
 func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
@@ -277,7 +277,7 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // blue-green steps have no weights, because a separate step switches all requests
+			weight = span{} // blue-green steps have no weights, because a single step switches all requests
 		}
 		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))

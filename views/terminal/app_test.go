@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// at returns the time at which all views are drawn. before returns the time that is d earlier.
+// at returns the time at which all views are drawn, and before returns a time earlier by d.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func before(d time.Duration) time.Time { return at().Add(-d) }
@@ -54,7 +54,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps returns four steps of a canary. The step with the index current is in progress.
+// steps returns the four steps of a canary, with the step of index current in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
 		{Name: "soak", Text: "pause 10m0s", Weight: 60}}
@@ -255,7 +255,7 @@ func gitOnly() status.App {
 	return a
 }
 
-// measured returns an app with a paused canary. A user has opened its last gate, and its analyses have metrics with every verdict.
+// measured returns an app with a paused canary. A user has opened the last gate. The analyses have metrics with each verdict.
 func measured() status.App {
 	a := canaryPaused()
 	a.Workloads[0].Opened = "Carl Fey <carl@example.com>"
@@ -337,7 +337,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }
 
-// TestOneAppInDetail checks the detail view of one app in rare cases: releases with missing fields, and pods in unusual states.
+// TestOneAppInDetail checks the detail view of an app in rare cases: releases with missing fields, and pods in unusual states.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
 	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}
@@ -373,7 +373,7 @@ func TestOneAppInDetail(t *testing.T) {
 	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
 }
 
-// TestHooks checks the view of three hook Jobs: one has succeeded, one has failed (with the reason), and one is running.
+// TestHooks checks the view of three hook Jobs: the first has succeeded, the second has failed (with the reason), the third is running.
 func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{

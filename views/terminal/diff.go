@@ -12,7 +12,7 @@ func Diff(text string, k Look) string {
 		color := plain
 		switch {
 		case strings.HasPrefix(line, "diff "):
-			continue // the lines "---" and "+++" repeat the names
+			continue // the lines "---" and "+++" only repeat the names
 		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
 			color = bold
 		case strings.HasPrefix(line, "@@"):

@@ -14,17 +14,17 @@ import (
 
 // Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names     []string                     // patterns, of which an app's name must match at least one; empty for all apps
+	Names     []string                     // patterns, of which an app's name must match at least one; nil for all apps
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // reports whether the labels of an app's workloads match; nil for all apps
+	Labels    func(map[string]string) bool // reports whether an app's workloads have matching labels; nil for all apps
 	Phases    []string
 	Held      bool   // only apps that gitrollout holds because of a problem (phase Held)
-	Waiting   bool   // only apps for which a user must act
-	Text      string // a part of an app's name, image, commit, author, subject or reason
+	Waiting   bool   // only apps that need a user's action
+	Text      string // a part of the name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the listing without the apps that do not match, and sorts the remaining apps.
+// Apply returns the listing with only the apps that match, sorted.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	l.Apps = slices.DeleteFunc(append([]status.App{}, l.Apps...), func(a status.App) bool { return !f.matches(a) })
 	if order := orders[f.Sort]; order != nil {
@@ -33,7 +33,7 @@ func (f *Filter) Apply(l status.Listing) status.Listing {
 	return l
 }
 
-// orders maps the name of each order to its comparison. The order "name" is nil, because a listing is sorted by name.
+// orders maps the names of orders to comparisons. The order "name" is nil, because listings are already sorted by name.
 var orders = map[string]func(a, b status.App) int{
 	"name":      nil,
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
@@ -82,11 +82,11 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists the phases, most urgent first. Apps that gitrollout holds because of a problem count as "held".
+// byUrgency lists the phases, the most urgent first. Apps that are held because of a problem count as "held".
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns an app's index in byUrgency. An app in an unlisted phase gets the last index before Healthy.
+// urgency returns the index of an app's phase in byUrgency. An unknown phase has the last index before Healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -98,7 +98,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine draws the number of apps in each phase, for example "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
+// fleetLine draws the number of apps in each phase, such as "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -127,7 +127,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check returns an error for an unknown phase, an invalid pattern or an unknown order. It corrects the case of phases.
+// Check returns an error for an unknown phase or order, or an invalid pattern. It corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

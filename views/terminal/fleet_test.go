@@ -67,7 +67,7 @@ func TestMissed(t *testing.T) {
 	compare.Check(t, []string{"shp", "x?"}, f.Missed(fleet()))
 }
 
-// TestListInAWindow checks that a list for a small window has as many apps as fit, most urgent first, and the number of all other apps.
+// TestListInAWindow checks that a list in a small window shows as many apps as fit, most urgent first, and the number of all others.
 func TestListInAWindow(t *testing.T) {
 	f := Filter{Sort: "urgency"}
 	l := f.Apply(fleet())
@@ -86,7 +86,7 @@ func TestListInAWindow(t *testing.T) {
 	}
 }
 
-// TestUrgency checks that an app in an unknown phase is sorted just before the healthy apps.
+// TestUrgency checks that an app in an unknown phase comes directly before the healthy apps.
 func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},

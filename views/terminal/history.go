@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. Images that the previous release ("older") did not have come first.
+// drawPast draws a release. The images that the previous release ("older") did not have come first.
 func drawPast(p status.Past, older []string, k Look) string {
 	var b strings.Builder
 	mark := outcomes[p.Outcome]

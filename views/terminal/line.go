@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line describes an app in one line. The line has no ages and countdowns, so it changes only with the app.
+// Line describes an app in one line. The line has no ages or countdowns, so that it changes only with the app.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {
@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine returns the text of Line, followed by the number of ready pods and the phases of the analyses.
+// watchLine returns the text of Line, with the number of ready pods and the phases of the analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -50,13 +50,13 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News returns the changes of a listing, for output that is not redrawn. It keeps the last printed line of each app.
+// News returns the changes of a listing, for output that cannot be redrawn. It keeps the last line of each app.
 type News struct {
 	lines map[string]string // the last line of each app
 	note  string
 }
 
-// Of returns a line for each changed app. The first call, and each change if k.Wide is set, returns the whole listing.
+// Of returns a line for each changed app. The first call, and each change with k.Wide, returns the whole listing.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -49,7 +49,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestListTellsOfWarnings checks that a list shows the number of a healthy app's warnings in the column for waits.
+// TestListTellsOfWarnings checks that the last column of a list shows the number of warnings of a healthy app.
 func TestListTellsOfWarnings(t *testing.T) {
 	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
 	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
@@ -57,7 +57,7 @@ func TestListTellsOfWarnings(t *testing.T) {
 	}
 }
 
-// TestNews checks that News returns the whole listing at the first call, and later each change once.
+// TestNews checks that News returns the whole listing at the first call, and then each change once.
 func TestNews(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	stamp := "2026-11-22T12:00:00Z "

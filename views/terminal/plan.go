@@ -41,7 +41,7 @@ func changing(n int) string {
 	return fmt.Sprintf("%d apps change", n)
 }
 
-// changeColors has the colour of each kind of change. Kinds that are not listed need no attention, and are plain.
+// changeColors has the colours of kinds of changes. Other kinds need no attention, and are plain.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,
@@ -118,7 +118,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // the condition of a stage is drawn above the stage's row
+		if n > 0 && w.Stages[n-1].Shut != "" { // a stage's condition is drawn above the stage's row
 			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// plannedViews returns plans that together contain every element that the view can draw.
+// plannedViews returns plans that together have every element that a view can draw.
 func plannedViews() []plan.Plan {
 	enters := func(after time.Duration) *time.Time { return ptr(at().Add(after)) }
 	shop := plan.App{
@@ -53,8 +53,8 @@ func plannedViews() []plan.Plan {
 	}
 }
 
-// TestPlanViews checks the view of plans in colour, on a terminal of 80 columns, and without a terminal. It also checks the view of the
-// findings of the command doctor.
+// TestPlanViews checks the view of plans in colour, on a terminal of 80 columns, and without a terminal. It also checks
+// the view of the doctor command's findings.
 func TestPlanViews(t *testing.T) {
 	golden(t, "plan", Plans(plannedViews(), Look{Width: 80, Now: at()}))
 	golden(t, "plan-coloured", Plans(plannedViews(), Look{Width: 80, Color: true, Now: at()}))
@@ -68,7 +68,7 @@ func TestPlanViews(t *testing.T) {
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
 }
 
-// TestReport checks the view of the report of the command validate.
+// TestReport checks the view of the validate command's report.
 func TestReport(t *testing.T) {
 	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{

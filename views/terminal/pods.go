@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is the maximum number of pods drawn for a revision, unless Look.Wide is set. Failing pods are drawn first.
+// maxPods limits the drawn pods of a revision, unless Look.Wide is set. Failing pods are drawn first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -62,7 +62,7 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText returns a pod's status, but "not ready" instead of "Running" for a pod that is not ready.
+// podText returns a pod's status. Instead of "Running", it returns "not ready" for a pod that is not ready.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -88,7 +88,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle shortens a pod's name in the middle, because the end tells pods of a workload apart.
+// truncateMiddle cuts a pod's name in the middle, because pods of one workload differ at the end.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

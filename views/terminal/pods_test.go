@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestPodsThatAreAsked checks how a step is drawn that sets the number of canary pods (setCanaryScale) instead of a weight.
+// TestPodsThatAreAsked checks the view of a step that sets the number of canary pods (setCanaryScale) and no weight.
 func TestPodsThatAreAsked(t *testing.T) {
 	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Step: 1, Replicas: 5, Pods: 2, RealWeight: 20,
 		Steps: []status.Step{{Text: "setCanaryScale replicas 2", Status: "current"}}, Revisions: []status.Revision{{Role: "canary"}}}
@@ -22,8 +22,8 @@ func TestPodsThatAreAsked(t *testing.T) {
 	compare.CheckNamed(t, "the weight", "2 pods", weight)
 }
 
-// TestRolesWithoutAStage checks the labels of revisions without a role. A revision with a hash has the label "old" if it has no desired
-// pods and does not have the workload's current template.
+// TestRolesWithoutAStage checks the labels of revisions without a role. A revision with a hash is labelled "old" if it
+// has no desired pods, and does not have the workload's current template.
 func TestRolesWithoutAStage(t *testing.T) {
 	for want, r := range map[string]status.Revision{
 		"pods     74844b988f  2/2 ready": {Desired: 2, Ready: 2},

@@ -11,13 +11,13 @@ import (
 
 // Look holds the drawing options.
 type Look struct {
-	Width int // columns; 0 for unlimited
+	Width int // in columns; 0 for unlimited
 	Color bool
 	Now   time.Time
-	Wide  bool // show everything
-	Rows  int  // available lines; 0 for unlimited
+	Wide  bool // show all details
+	Rows  int  // number of lines that fit; 0 for unlimited
 
-	fewer int // number of pods by which maxPods is lowered for a small terminal
+	fewer int // number by which maxPods is reduced on a small terminal
 }
 
 // paint is a colour as an SGR code.
@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour. All drawn text goes through paint, which removes control characters from the text.
+// paint returns a text in a colour. It removes control characters from the text. All drawn text goes through paint.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -62,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left, and one at the right edge. To keep a gap of two spaces, it cuts the longest left span.
+// apart draws spans on the left, and one at the right edge. To leave two spaces, it cuts the longest left span.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width of aligned output: Width, but at most 100, or 80 if Width is unlimited.
+// columns returns the width for aligned output: at most 100 columns, and 80 if Width is unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -88,7 +88,7 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field draws a label, and a text at the right of the label. It wraps the text.
+// field draws a label and, to the right, a text, which it wraps.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
@@ -97,7 +97,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside draws the spans "left" and then a text. It wraps the text at "columns", and indents all lines after the first.
+// beside draws the spans "left" and then a text. It wraps the text at "columns", and indents all further lines.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -111,7 +111,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns the columns of a text. A wide East Asian character or an emoji has two columns, a combining mark none.
+// width returns a text's columns. A wide East Asian character or an emoji has two, and a combining mark none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -134,20 +134,20 @@ func runeWidth(r rune) int {
 // Clean returns an untrusted text as one trimmed line without control characters.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible returns a text in one line. It drops control characters and direction marks, because they can fake output.
+// visible returns a text in one line, without control characters and direction marks, which could fake output.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // keep the joiner of emoji
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // the joiner of emoji stays
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// CleanLines applies Clean to each line of a text, and keeps each line's indentation. The result ends with a newline.
+// CleanLines applies Clean to each line of a text, but keeps the indentation. The result ends with a newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -157,7 +157,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right of a text until the text has n columns. padLeft adds the spaces on the left.
+// Pad adds spaces on the right of a text until it has n columns. padLeft adds spaces on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
@@ -173,7 +173,7 @@ func Truncate(s string, n int) string {
 	return cut(s, n-1) + "…"
 }
 
-// wrap breaks a text into lines of at most n columns, if possible between words.
+// wrap breaks a text into lines of at most n columns, between words if possible.
 func wrap(s string, n int) []string {
 	n = max(n, 20)
 	var lines []string
@@ -238,7 +238,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person returns the name in an author such as "Ann Lee <ann@example.com>", or the address if there is no name.
+// person returns the name of an author such as "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {

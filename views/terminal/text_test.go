@@ -98,7 +98,7 @@ func TestScreen(t *testing.T) {
 	for name, c := range map[string]struct {
 		texts         []string
 		columns, rows int
-		want          string // the output for the last text
+		want          string // the output that shows the last text
 	}{
 		"first":            {[]string{"one\ntwo\n"}, 20, 10, "\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
 		"a different line": {[]string{"one\ntwo\nthree\n", "one\nTWO\nthree\n"}, 20, 10, "\x1b[3A\r\n\x1b[2KTWO\n\n"},
@@ -123,7 +123,7 @@ func TestScreen(t *testing.T) {
 			for i, text := range c.texts {
 				out.Reset()
 				columns, rows := max(c.columns, -c.columns), max(c.rows, -c.rows)
-				if i > 0 { // a negative size means that the window shrinks by one after the first text
+				if i > 0 { // a negative size: the window shrinks by one after the first text
 					columns, rows = columns+min(0, c.columns)/20, rows+min(0, c.rows)/10
 				}
 				if err := s.show(text, columns, rows); err != nil {
@@ -135,7 +135,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenDrawsFewerPods checks that Draw omits pods only if the text does not fit, and then no more pods than necessary.
+// TestScreenDrawsFewerPods checks that Draw omits pods only if the text does not fit, and then as few pods as possible.
 func TestScreenDrawsFewerPods(t *testing.T) {
 	for rows, want := range map[int]string{
 		12: "11 rows, without 0", 11: "10 rows, without 3", 9: "8 rows, without 3", 8: "7 rows, without 5", 7: "6 rows, without 5",
@@ -152,7 +152,7 @@ func TestScreenDrawsFewerPods(t *testing.T) {
 	}
 }
 
-// TestApart checks that apart draws the text "right" at the right edge, and cuts the longest of the other texts if they do not fit.
+// TestApart checks that apart draws "right" at the right edge, and cuts the longest of the other texts if they do not fit.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		width int
@@ -185,7 +185,7 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts checks the text with the number of measurements by verdict. It is "not recorded yet" only if the metric has none.
+// TestMetricCounts checks the text with the numbers of measurements by verdict. Only without measurements, it is "not recorded yet".
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
 		"not recorded yet":               {},

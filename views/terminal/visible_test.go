@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestNoTextControlsTheTerminal checks that no view prints control characters or direction marks, although all texts in its data have some.
+// TestNoTextControlsTheTerminal checks that no view prints control characters or direction marks, although each text in its data has some.
 func TestNoTextControlsTheTerminal(t *testing.T) {
 	var plans []plan.Plan
 	var listing status.Listing
@@ -38,13 +38,13 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 				t.Errorf("%s: %q", name, text[max(0, i-100):min(len(text), i+50)])
 			}
 		}
-		news.lines[disguised] = "" // so that the next listing reports this app as removed
+		news.lines[disguised] = "" // the next listing reports this app as removed
 	}
 }
 
 const disguised = "\u202ename\u2066\x1b]0;owned\a\x1b[2J\u009b"
 
-// disguise fills the data of a view: it sets every text to disguised, and gives every list one element.
+// disguise fills a view's data. It sets every text to disguised, and gives every list one element.
 func disguise(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:
