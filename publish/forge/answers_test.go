@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// answering is a transport to a forge. The function returns the response to each request.
+// answering is a transport to a forge, on which the function returns the response to each request.
 type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// FuzzAPIAnswers checks that a forge's client panics at no response. The number of requests must be bounded, as must the
-// wait after a response. Requests may go only to the API's host. An error must be a short line without the token.
+// FuzzAPIAnswers checks that no response makes a forge's client panic. The number of requests and the wait after a
+// response must be limited. Requests may go only to the API's host. An error must be a short line without the token.
 func FuzzAPIAnswers(f *testing.F) {
 	pull := `{"number":7,"iid":7,"index":7,"id":7,"title":"t","body":"b","description":"d","state":"open","merged":true,` +
 		`"head":{"ref":"gitrollout/promote/prod/shop","sha":"abc","repo":{"id":1}},"base":{"repo":{"id":1}},"labels":[{"name":"x"}],` +

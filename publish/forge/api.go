@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout limits the time of one request. maxAnswer limits the size of one response in bytes.
+// requestTimeout limits the time of a request, and maxAnswer the size of a response in bytes.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
@@ -22,20 +22,20 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends requests to the API of a forge. While the forge's rate limit requires a break, api sends no requests.
+// api sends requests to a forge's API. It sends no requests during a pause that the forge's rate limit requires.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the API's address, without a final slash
 	token   func(context.Context) (string, error)
 	header  func(token string) http.Header
 	now     func() time.Time
-	until   time.Time     // end of the break; zero if there was none
-	spacing time.Duration // minimum time between two requests that change something on the forge
+	until   time.Time     // end of the pause; zero if there was none
+	spacing time.Duration // minimum time between two requests that change data on the forge
 	wrote   time.Time
 }
 
-// call sends one request with in as its JSON body, and decodes the JSON response into out. Both may be nil. If the
-// forge requires a break, the error is a *call.Error whose field After is set.
+// call sends a request with in as its JSON body, and decodes the JSON response into out. Both may be nil. If the forge
+// requires a pause, the error is a *call.Error whose field After is set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -70,7 +70,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads the pages of a list until a page is not full. It reads at most maxPages pages.
+// pages reads a list page by page, until a page is not full. It reads at most maxPages pages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -101,21 +101,21 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break if the headers say that the rate limit allows no more requests. The break ends at the Unix time
-// in the header "…Reset". GitHub's headers begin with "X-", and GitLab's do not.
+// heed starts a pause if the response's headers say that the rate limit allows no more requests. The pause ends at the
+// Unix time in the header "…Reset". The names of GitHub's headers begin with "X-", and GitLab's do not.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// Forges require breaks of at most an hour. So a wrong clock must not cause a longer break.
+			// Forges require pauses of at most an hour. A wrong clock must not cause a longer pause.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns the length of the break after a refused request, or 0 if the rate limit is not the reason.
+// breakFor returns the length of the pause after a refused request, or 0 if the rate limit is not the reason.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -124,9 +124,9 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case failed.After > 0:
 		return failed.After
 	case a.until.After(a.now()):
-		return a.until.Sub(a.now()) // heed has already read the end of the break
+		return a.until.Sub(a.now()) // heed has already read the end of the pause
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub recommends a minute if the headers give no time
+		return time.Minute // GitHub recommends a minute if no header gives a time
 	}
 	return 0
 }

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fakeComments serves the comments of one pull request as the forges document, oldest first. The first comment belongs to another account,
-// so it cannot be changed.
+// fakeComments serves a pull request's comments as the forges document, oldest first. The first comment cannot be
+// changed, because it belongs to another account.
 type fakeComments struct {
 	list, one *regexp.Regexp // URL paths
 	edit      string
@@ -53,7 +53,7 @@ func (c *fakeComments) serve(f *fake) func(w http.ResponseWriter, r *http.Reques
 
 const mark = "<!-- gitrollout plan -->"
 
-// TestComment checks that ten runs of a job leave one comment, and do not change another account's comment.
+// TestComment checks that ten runs of a job leave only one comment, and that another account's comment stays unchanged.
 func TestComment(t *testing.T) {
 	stranger := mark + "\nlooks good"
 	for name, tt := range map[string]struct {
@@ -74,7 +74,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			// With this clock, each request is a minute after the previous one, so no request must wait for the forge's minimum interval.
+			// Each reading of this clock is a minute after the previous request, so no request waits for the forge's minimum interval.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
@@ -84,7 +84,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestCommentOnGitea checks that ten runs of a job leave one comment on a real Gitea server.
+// TestCommentOnGitea checks that ten runs of a job leave only one comment on a real Gitea server.
 func TestCommentOnGitea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server; without -short it is run")

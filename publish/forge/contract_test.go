@@ -12,18 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with one repository, for the cases in contract. GitHub and GitLab are fakes as documented, and Gitea is real.
+// bench is a forge with a repository, for the cases in contract. GitHub and GitLab are fakes as they document their APIs. Gitea is real.
 type bench interface {
-	push(branch, content string) (commit string) // moves the branch to a new commit, whose parent is main
-	drop(branch string)                          // deletes the branch, as a push by gitrollout would
+	push(branch, content string) (commit string) // moves the branch to a new commit on top of main
+	drop(branch string)                          // deletes the branch, as a push by gitrollout does
 	merge(number int)
-	close(number int) // closes the pull request, as a user would
+	close(number int) // closes the pull request, as a user does
 	propose(branch, title string) int
 	list() []seen // sorted by number
 	marks(commit string) []fakeStatus
 }
 
-// seen has the properties of a pull request that users see.
+// seen has the properties of a pull request that its page shows.
 type seen struct {
 	number              int
 	title, body, branch string
@@ -31,10 +31,10 @@ type seen struct {
 	labels, reviewers   []string
 }
 
-// maker returns a new bench for one test case.
+// maker returns a new bench for a test case.
 type maker func(t *testing.T) (bench, Options, rollout.Forge)
 
-// benches has the forges that must pass the cases in contract. Each function may start a server that all cases of its forge share.
+// benches has the forges that must pass all cases in contract. Each function may start a server for all cases of its forge.
 var benches = map[string]func(t *testing.T) maker{
 	"GitHub": func(*testing.T) maker { return newGitHubBench },
 	"GitLab": func(*testing.T) maker { return newGitLabBench },
@@ -55,7 +55,7 @@ func (f *fake) options(path string) Options {
 	return Options{Remote: f.server.URL + path, Token: tokenOf(f.token)}
 }
 
-// drop deletes a branch. GitHub then closes the branch's pull request, but GitLab does not.
+// drop deletes a branch. GitHub then closes the branch's pull request. GitLab does not.
 func (f *fake) drop(branch string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *fake) drop(branch string) {
 	}
 }
 
-// rig is a worker that sends its requests to a bench.
+// rig is a worker whose forge is a bench.
 type rig struct {
 	bench
 	t       *testing.T
@@ -119,7 +119,7 @@ func (r *rig) restart() {
 	r.stop = func() { cancel(); <-ended }
 }
 
-// settle waits until the queue of the worker is empty.
+// settle waits until the worker's queue is empty.
 func (r *rig) settle() {
 	r.t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -135,7 +135,7 @@ func (r *rig) settle() {
 	}
 }
 
-// wantStates ends the test if the states of the pull requests, sorted by number, differ from states.
+// wantStates ends the test unless the pull requests, sorted by number, have the given states.
 func (r *rig) wantStates(all []seen, states ...string) {
 	r.t.Helper()
 	got := rollout.Mapped(all, func(p seen) string { return p.state })
@@ -163,7 +163,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused returns the update about a commit's release that waits at the gate of a step.
+// paused returns the update about a release of a commit, which waits at the gate of a step.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -198,7 +198,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// contract has the test cases that each forge must pass.
+// contract has the cases that each forge must pass.
 var contract = map[string]func(t *testing.T, r *rig){
 	"a job's proposal": func(t *testing.T, r *rig) {
 		const branch = "gitrollout-vendor"
@@ -236,7 +236,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		compare.Contains(t, all[0].body, "`h1-aaaaaaaaaa`", "`"+release[:7]+"`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`",
 			"image of `app`: `shop:1` → `shop:2`", "step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`",
 			"`gitrollout undo shop`", "`gitrollout abort shop`")
-		// The proposal for the next gate uses the same pull request, even if another process sends it.
+		// The next gate's proposal uses the same pull request, even after a restart.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		if len(all) != 1 || !strings.Contains(all[0].title, "past step 3/4") || len(all[0].labels) != 2 {
@@ -245,14 +245,14 @@ var contract = map[string]func(t *testing.T, r *rig){
 		again := r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		r.wantStates(again, "open")
 		compare.CheckNamed(t, "the body told again", all[0].body, again[0].body)
-		// The proposal is removed, because it is no longer needed.
+		// The proposal is removed, because the release was superseded.
 		r.drop(promoteBranch)
 		gone := paused(release, 2)
 		gone.Subject, gone.Proposals = "shop superseded", []rollout.Proposal{{Branch: promoteBranch}}
 		all = r.show(gone)
 		r.wantStates(all, "closed")
 		compare.Contains(t, all[0].body, "`shop superseded`")
-		// The same commit is proposed again. No user closed the first pull request, so another pull request is opened.
+		// The same commit is proposed again. Because no user has closed the first pull request, a second one is opened.
 		r.restart()
 		r.wantStates(r.show(paused(release, 2, promotes(r.push(promoteBranch, "second")))), "closed", "open")
 	},

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// serveGitHub serves the requests that gitrollout sends, as in docs.github.com/rest, version 2022-11-28.
+// serveGitHub serves the requests of gitrollout as docs.github.com/rest documents them, in version 2022-11-28.
 func serveGitHub(f *fake, r *http.Request) (code int, body any) {
 	if r.Header.Get("User-Agent") == "" {
 		f.t.Errorf("%s %s: GitHub refuses requests without a User-Agent", r.Method, r.URL)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// serveGitLab serves the requests that gitrollout sends, as in docs.gitlab.com/api, version 4.
+// serveGitLab serves the requests of gitrollout as docs.gitlab.com/api documents them, in version 4.
 func serveGitLab(f *fake, r *http.Request) (code int, body any) {
 	if r.Header.Get("Private-Token") != f.token {
 		return http.StatusUnauthorized, message("401 Unauthorized")
@@ -106,7 +106,7 @@ func gitLabStatus(f *fake, r *http.Request, commit string) (code int, body any) 
 	}
 	for _, known := range slices.Backward(f.statuses[commit]) {
 		if known.Context == s.Context {
-			if known.State == s.State { // versions before 18 refuse a status with the same state
+			if known.State == s.State { // GitLab before 18 refuses a status with an unchanged state
 				return http.StatusBadRequest,
 					message(`Cannot transition status via :run from :running (Reason(s): Status cannot transition via "run")`)
 			}

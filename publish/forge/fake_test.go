@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and status codes are in
+// fake is a forge in memory. It has the common parts of GitHub and GitLab. Their paths, headers, fields and status codes are in
 // fake_github_test.go and fake_gitlab_test.go. A request that differs from the documentation fails the test.
 type fake struct {
 	t      *testing.T
@@ -25,12 +25,12 @@ type fake struct {
 
 	mu       sync.Mutex
 	branches map[string]string
-	pulls    []*fakePull // in the order of their numbers, which begin with 1
+	pulls    []*fakePull // in the order of their numbers, which begin at 1
 	statuses map[string][]fakeStatus
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // may respond and return true; if it returns false, the fake responds
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // responds and returns true, or returns false, so that the fake responds
 }
 
 type fakePull struct {
@@ -44,7 +44,7 @@ type fakePull struct {
 
 func (p *fakePull) isOpen() bool { return !p.closed && !p.merged }
 
-// state returns merged or closed if the pull request is no longer open, and else open, which is the forge's word.
+// state returns "merged" or "closed" or, for an open pull request, the forge's word for open.
 func (p *fakePull) state(open string) string {
 	switch {
 	case p.merged:
@@ -103,7 +103,7 @@ func (f *fake) answer(w http.ResponseWriter, code int, body any) {
 
 func message(text string) map[string]any { return map[string]any{"message": text} }
 
-// undocumented fails the test because of a request that the documentation lacks, and returns 404.
+// undocumented fails the test, because the documentation does not have the request. It returns 404.
 func (f *fake) undocumented(r *http.Request) (code int, body any) {
 	f.t.Errorf("%s %s is not documented", r.Method, r.URL)
 	return http.StatusNotFound, message("Not Found")
@@ -126,7 +126,7 @@ func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
 	return body
 }
 
-// query fails the test if a request has undocumented parameters. It returns the range of list items on the requested page.
+// query fails the test if a request has undocumented parameters. It returns the range of items on the requested page.
 func (f *fake) query(r *http.Request, most int, allowed ...string) (from, to int) {
 	f.t.Helper()
 	for key := range r.URL.Query() {
@@ -149,7 +149,7 @@ func page[T any](all []T, from, to int) []T {
 	return all[min(from, len(all)):min(to, len(all))]
 }
 
-// newestFirst returns the pull requests for which wanted returns true, newest first.
+// newestFirst returns the pull requests that wanted selects, newest first.
 func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	var found []*fakePull
 	for _, p := range slices.Backward(f.pulls) {
@@ -160,7 +160,7 @@ func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	return found
 }
 
-// open returns the open pull requests of a branch. It leaves out pull requests from forks.
+// open returns a branch's open pull requests, except pull requests from forks.
 func (f *fake) open(branch string) []*fakePull {
 	return f.newestFirst(func(p *fakePull) bool { return p.branch == branch && !p.fork && p.isOpen() })
 }
@@ -179,7 +179,7 @@ func (f *fake) add(p fakePull) *fakePull {
 	return &p
 }
 
-// These methods implement the interface bench.
+// The following methods implement the interface bench.
 
 func (f *fake) push(branch, content string) string {
 	f.mu.Lock()
@@ -225,7 +225,7 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-// refuseWith answers the next requests with an error, for example with the error of a rate limit.
+// refuseWith makes the next requests fail, for example because of a rate limit.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,5 +243,5 @@ func (f *fake) refuseWith(times int, header map[string]string, code int, body st
 	}
 }
 
-// soon returns a time in the future as Unix seconds, which is the format in the forges' headers.
+// soon returns a time after now in Unix seconds, as in the forges' headers.
 func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }

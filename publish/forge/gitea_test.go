@@ -25,8 +25,8 @@ type giteaBench struct {
 	repo, dir  string
 }
 
-// newGiteaMaker starts a server, and returns a function that makes a repository for each test case. The account of the worker has only the
-// rights and scopes that docs/forges.md requires.
+// newGiteaMaker starts a server, and returns a function that makes a repository for each test case. The worker's
+// account has only the rights and scopes that docs/forges.md requires.
 func newGiteaMaker(t *testing.T) maker {
 	s := giteatest.Start(t)
 	owner, bot, ann := s.User("acme"), s.User("bot", "write:repository", "write:issue"), s.User("ann")
@@ -71,7 +71,7 @@ func (g *giteaBench) commit(content string) string {
 	return g.git("rev-parse", "HEAD")
 }
 
-// await waits until Gitea's API lists a branch, because Gitea processes pushes in the background.
+// await waits until Gitea's API lists a branch, because Gitea handles pushes in the background.
 func (g *giteaBench) await(branch string) {
 	g.t.Helper()
 	giteatest.Eventually(g.t, branch+" is listed", func() bool {

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28, on github.com, on hosted tenants (ghe.com) and on Enterprise Server.
+// gitHub is GitHub's REST API, version 2022-11-28, for github.com, hosted tenants (ghe.com) and Enterprise Server.
 var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api:     gitHubAPI,
-	spacing: time.Second, // GitHub recommends this pause
+	spacing: time.Second, // as GitHub recommends
 	header: func(token string) http.Header {
 		return http.Header{
 			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"},
@@ -41,7 +41,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// gitHubAPI returns the address of the API. github.com and each hosted tenant have a separate host for the API.
+// gitHubAPI returns the API's address. For github.com and for each hosted tenant, the API has a separate host.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host
@@ -49,7 +49,7 @@ func gitHubAPI(address string) string {
 	return address + "/api/v3"
 }
 
-// find implements pullAPI. GitHub filters by head branch and sorts by age, so find sends one request for each state.
+// find implements pullAPI. GitHub filters by head branch and sorts by age, so one request per state suffices.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
@@ -74,7 +74,7 @@ func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	return rollout.Mapped(pulls, func(p repositoryPull) pull { return p.pull(p.Head.Ref) }), err
 }
 
-// label implements announcer. GitHub creates missing labels.
+// label implements announcer. GitHub creates labels that do not exist.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitLab is GitLab's REST API, version 4.
+// gitLab is GitLab's REST API in version 4.
 var gitLab = kind{
 	name:   rollout.GitLab,
 	isAt:   func(host string) bool { return host == "gitlab.com" },
@@ -106,7 +106,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab's API needs the ids of users. Teams cannot be reviewers on GitLab.
+// ask implements announcer. GitLab's API needs the users' ids. On GitLab, a team cannot be a reviewer.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -136,7 +136,7 @@ func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) err
 	return nil
 }
 
-// label implements announcer. GitLab creates missing labels.
+// label implements announcer. GitLab creates labels that do not exist.
 func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
 	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
 }
@@ -147,7 +147,7 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses implements marker. Without all=true, GitLab returns only the newest status of each name.
+// statuses implements marker. Without all=true, GitLab returns only each name's newest status.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	type named struct {
 		Name        string `json:"name"`
@@ -166,7 +166,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. It ignores the error of older versions for a status that changes only the description.
+// setStatus implements marker. It ignores the error of older versions if only the description of a status changes.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -181,10 +181,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge is the maximum difference between the time in a signed webhook and the present time.
+// maxHookAge is the maximum difference between the time in a signed webhook and the current time.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a webhook's signature. Older versions of GitLab send the secret itself instead.
+// gitLabSignature verifies a webhook's signature. Older GitLab versions send the secret itself and no signature.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -194,7 +194,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies a signature as in standardwebhooks.com. At least one HMAC after "v1," must be right.
+// standardSignature verifies a signature as in standardwebhooks.com. At least one HMAC after "v1," must match.
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -211,7 +211,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns the key in a secret. If the secret begins with "whsec_", the rest is the key in base64.
+// signingKey returns the key in a secret. After the prefix "whsec_", it is in base64.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

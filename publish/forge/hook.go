@@ -41,17 +41,17 @@ type Hook struct {
 	reading chan struct{}
 }
 
-// HookPath is the path that a Hook serves.
+// HookPath is the URL path of a Hook.
 const HookPath = "/webhook"
 
-// These are limits for requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
+// These constants limit requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. It refuses an empty secret, because any client could then cause fetches.
+// NewHook returns a handler for HookPath. It refuses an empty secret, with which any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -63,7 +63,7 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// Ask posts a push to Branch to another process's Hook. The URL includes HookPath. Only the code 202 is no error.
+// Ask posts a push to Branch to the Hook of another process, whose URL includes HookPath. Only code 202 is no error.
 func (h Hook) Ask(ctx context.Context, url string) error {
 	var push event
 	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()
@@ -100,7 +100,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed, ""
 	case !isSigned:
-		return http.StatusUnauthorized, "" // refuse before reading the body
+		return http.StatusUnauthorized, "" // refuse the request before its body is read
 	}
 	select {
 	case h.reading <- struct{}{}:
@@ -108,7 +108,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 	default:
 		return http.StatusServiceUnavailable, ""
 	}
-	// The error is ignored, because the ResponseRecorder in tests does not support deadlines.
+	// Ignore the error, because the ResponseRecorder in tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -118,13 +118,13 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 		return http.StatusUnauthorized, ""
 	}
 	switch event, ok := parseEvent(r.Header.Get("Content-Type"), body); {
-	case !ok: // a ping, or another event without a repository's name
+	case !ok: // a ping, or another event that names no repository
 	case !h.isOurs(event):
 		return http.StatusForbidden, ""
 	case !h.isPush(r.Header):
 	case event.Ref == "refs/heads/"+h.Branch:
 		h.Pushed()
-	default: // forges show a delivery as failed if the code is not 2xx
+	default: // forges show a delivery as failed unless the code is 2xx
 		return http.StatusOK, fmt.Sprintf("ignored: push to %s, this reconciler follows %s",
 			strings.Replace(event.Ref, "refs/heads/", "branch ", 1), h.Branch)
 	}
@@ -138,7 +138,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies a header that has a prefix and the HMAC of the body, as hexadecimal digits.
+// hub verifies a header with a prefix and the body's HMAC in hexadecimal digits.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -149,7 +149,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has any forge's signature (given), and whether this signature is right.
+// signature reports whether a request has a signature of any forge (given), and whether this signature is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -169,7 +169,7 @@ func mac(key, message []byte) []byte {
 	return m.Sum(nil)
 }
 
-// event holds the fields of a webhook's payload that Hook reads.
+// event holds the fields that Hook reads in a webhook's payload.
 type event struct {
 	Ref        string `json:"ref"`
 	Repository struct {
@@ -181,7 +181,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // a format that GitHub's webhooks may have
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's webhooks may have this format
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -199,7 +199,7 @@ func (h Hook) path() string {
 	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 }
 
-// isOurs reports whether an event is about the repository Remote. It ignores hosts, as a forge may have two names.
+// isOurs reports whether an event is about the repository Remote. It ignores hosts, as a forge may have several names.
 func (h *Hook) isOurs(e event) bool {
 	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {

@@ -25,7 +25,7 @@ func push(ref, repository string) string {
 
 func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(secret), []byte(body))) }
 
-// TestHook checks the status code for each type of request, and whether the Hook calls Pushed.
+// TestHook checks, for each kind of request, the status code and whether Pushed is called.
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	body, aside := push("refs/heads/main", "acme/deploy"), push("refs/heads/x", "acme/deploy")
@@ -120,7 +120,7 @@ func TestHookSecret(t *testing.T) {
 	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }
 
-// TestAsk checks whether a Hook accepts the webhook of Ask, and calls Pushed.
+// TestAsk checks whether a Hook accepts the webhook of Ask and calls Pushed.
 func TestAsk(t *testing.T) {
 	ours := Hook{Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Now: time.Now}
 	for name, c := range map[string]struct {
@@ -154,7 +154,7 @@ func TestAsk(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(ours.Ask(t.Context(), "127.0.0.1:9292")), "not a URL that begins with https://")
 }
 
-// TestHookReadsFew checks that the Hook refuses a request while it reads maxReading other bodies.
+// TestHookReadsFew checks that a Hook refuses a request while it reads maxReading other requests' bodies.
 func TestHookReadsFew(t *testing.T) {
 	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})
 	must(t, err)
@@ -168,8 +168,8 @@ func TestHookReadsFew(t *testing.T) {
 	compare.CheckNamed(t, "status", http.StatusServiceUnavailable, w.Code)
 }
 
-// TestHookWaitsForNoBody checks that a request ends if its body does not arrive in time. In this test, the deadline passes before the body
-// begins.
+// TestHookWaitsForNoBody checks that a request ends if its body does not arrive in time. In the test, the deadline has
+// passed before the body begins.
 func TestHookWaitsForNoBody(t *testing.T) {
 	h, err := NewHook(Hook{
 		Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Pushed: func() {},
@@ -191,8 +191,8 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	compare.CheckNamed(t, "status, and bodies that are read", [2]int{http.StatusUnauthorized, 0}, [2]int{res.StatusCode, len(h.reading)})
 }
 
-// FuzzHook sends requests that were signed without the secret, and then requests with the same bodies and a right signature. The former
-// must never call Pushed. The latter may call Pushed only for a push to the users' branch.
+// FuzzHook sends requests that are signed with another secret, and then the same bodies with a right signature. The
+// former must never call Pushed, and the latter only for a push to the users' branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",
@@ -225,7 +225,7 @@ func FuzzHook(f *testing.F) {
 		}
 		name := names[uint(which)%uint(len(names))]
 		if signature == hookSecret || strings.Contains(signature, signed(hookSecret, string(body))) {
-			return // the fuzzed signature contains the secret or a right HMAC, so it may be valid
+			return // the fuzzed signature contains the secret or the right HMAC, so it may be valid
 		}
 		if code := send(name, signature); code != http.StatusUnauthorized || pushed > 0 {
 			t.Fatalf("%s %q of a stranger is answered %d, and %d pushes", name, signature, code, pushed)
@@ -235,7 +235,7 @@ func FuzzHook(f *testing.F) {
 		if err != nil {
 			text = string(body)
 		}
-		// In JSON, characters of a string may be escaped, so this check needs a body without backslashes.
+		// JSON strings may have escaped characters, so this check needs a body without backslashes.
 		plain := !strings.Contains(text, `\`)
 		if pushed > 0 && plain && (!strings.Contains(text, "refs/heads/main") || !strings.Contains(strings.ToLower(text), "deploy")) {
 			t.Errorf("it is fetched for %q", body)

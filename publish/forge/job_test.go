@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPullOfAJob checks that PullOf finds the pull request in the variables of each forge's jobs, and otherwise returns an error.
+// TestPullOfAJob checks that PullOf finds the pull request in the variables of each forge's jobs. Other variables cause an error.
 func TestPullOfAJob(t *testing.T) {
 	gitHub := map[string]string{
 		"GITHUB_REF": "refs/pull/12/merge", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/deploy",
@@ -39,7 +39,7 @@ func TestPullOfAJob(t *testing.T) {
 	}
 }
 
-// TestForgeOfAJob checks that RepositoryOf finds the repository in the variables of each forge's jobs, and is zero outside of jobs.
+// TestForgeOfAJob checks that RepositoryOf finds the repository in the variables of each forge's jobs. Outside of jobs, it is zero.
 func TestForgeOfAJob(t *testing.T) {
 	gitHub := map[string]string{"GITHUB_SERVER_URL": "https://git.example.com/", "GITHUB_REPOSITORY": "acme/deploy"}
 	gitea := map[string]string{"GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "acme/deploy"}

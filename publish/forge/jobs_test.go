@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge in memory whose requests can fail. mark is called before a status is set, and tag before a label is set.
+// moody is a forge in memory whose requests can fail. It calls mark before it sets a status, and tag before it sets a label.
 type moody struct {
 	*paper
 	mark  func() error
@@ -36,7 +36,7 @@ func (m *moody) label(ctx context.Context, p pull, labels []string) error {
 	return m.paper.label(ctx, p, labels)
 }
 
-// onMoody runs the function story in a synctest bubble, with a worker whose forge is m.
+// onMoody runs story in a synctest bubble, with a worker for the forge m.
 func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
 	t.Helper()
 	m.paper = &paper{marks: map[string]status{}}
@@ -68,8 +68,8 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 	})
 }
 
-// pass lets time pass, and waits until the worker is idle. Taking the lock orders the test's earlier reads before the worker's next writes.
-// synctest.Wait orders these writes before the test's next reads.
+// pass lets time pass, and waits until the worker is idle. The lock orders the test's earlier reads before the worker's
+// next writes. synctest.Wait orders these writes before the test's next reads.
 func pass(w *Worker, d time.Duration) {
 	w.mu.Lock()
 	w.mu.Unlock() //nolint:staticcheck // nothing is guarded but the order
@@ -77,7 +77,7 @@ func pass(w *Worker, d time.Duration) {
 	synctest.Wait()
 }
 
-// show tells the worker about a release that waits at a gate.
+// show tells the worker that a release waits at a gate.
 func show(w *Worker, gate int, proposals ...rollout.Proposal) {
 	w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, proposals...)})
 }
@@ -86,7 +86,7 @@ func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
 
-// TestANewerOrderIsNotLost checks that an order is still carried out if it replaces an order that is being carried out.
+// TestANewerOrderIsNotLost checks an order that replaces a running order. The newer order must be carried out, too.
 func TestANewerOrderIsNotLost(t *testing.T) {
 	m := &moody{mark: func() error { time.Sleep(time.Minute); return nil }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -105,8 +105,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal refuses the first request for a label because of a rate limit. After the break, the label must be set, and no error
-// reported.
+// TestALimitIsNoRefusal refuses the first request for a label because of a rate limit. After the pause, the label must
+// be set, and no error may be reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limit := refused(http.StatusForbidden, 30*time.Minute)
 	m := &moody{tag: func() error {
@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. If access may be granted later, the order is tried for hours.
-// An invalid request is tried maxTries times.
+// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. If a user may grant access later, the
+// worker tries for hours. It tries an invalid request maxTries times.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
@@ -148,23 +148,23 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	}
 }
 
-// TestANewerOrderWaitsAsLong checks that an order that replaces a failed order waits until the time of the failed order's next try.
+// TestANewerOrderWaitsAsLong checks that an order that replaces a failed order is tried no earlier than the failed order's next try.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{mark: func() error { return refused(http.StatusNotFound, 0) }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		show(w, 1)
-		pass(w, 20*time.Second) // the pauses between tries are 1, 2, 4, 8 and 16 s, so the next try is at 31 s
+		pass(w, 20*time.Second) // the worker pauses 1, 2, 4, 8 and 16 s between tries, so the next try is at 31 s
 		before := m.calls
 		show(w, 1)
 		pass(w, 10*time.Second)
 		compare.CheckNamed(t, "requests while it waits", before, m.calls)
-		pass(w, 1500*time.Millisecond) // includes the try at 31 s; the next try is at 32 s
+		pass(w, 1500*time.Millisecond) // the try at 31 s is over; the next try is at 32 s
 		compare.CheckNamed(t, "requests when it has waited", before+1, m.calls)
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest checks the second update of a pull request whose branch was deleted and created again, and then moved. The
-// second update must use the newest commit.
+// TestTheSecondLookIsAtTheNewest checks the second update of a pull request. Its branch was deleted, created again, and
+// then moved. The second update must use the branch's newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -175,7 +175,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		newest := m.pulls[len(m.pulls)-1]
 		pass(w, time.Hour)
 		compare.CheckNamed(t, "description", newest.text, m.pulls[len(m.pulls)-1].text)
-		// If the forge closes the pull request before the second update, another pull request is opened.
+		// If the forge has closed the pull request before the second update, another one is opened.
 		show(w, 1, promotes(""))
 		pass(w, time.Second)
 		show(w, 1, promotes(sha("fourth")))

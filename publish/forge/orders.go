@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns an order (a function for the queue) that opens, updates or closes the pull request of a proposal.
+// proposal returns an order (a function in the queue) that opens, updates or closes a proposal's pull request.
 func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -24,7 +24,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // merged, or closed by a user, so do not open another one
+			return nil // merged, or closed by a user, so open no other pull request
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -50,8 +50,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues a second update of a pull request if its branch was recently removed and made again. Gitea may
-// notice the removal late, and then close the new pull request. The second update is due after the time Settle.
+// lookAgain queues a second update of a pull request if its branch was removed and created again a short time ago.
+// Gitea may handle the removal late, and then close the new pull request. The second update is due after Settle.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,14 +73,14 @@ func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed because of the removal of its branch, and not by a user.
+// closedHere reports whether a pull request was closed because its branch was removed, and not by a user.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.justRemoved(p.branch) || strings.HasPrefix(p.body, goneText)
 }
 
-// justRemoved reports whether a branch was removed so recently that the forge may still close its pull request.
+// justRemoved reports whether a branch was removed so recently that the forge may close its pull request later.
 func (w *Worker) justRemoved(branch string) bool {
 	at, removed := w.removed[branch]
 	return removed && w.Now().Before(at.Add(4*w.Settle))
@@ -100,7 +100,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and returns nil, because a pull request is useful even without reviewers or labels.
+// tolerate logs a permanent refusal and returns nil, as a pull request without reviewers or labels is still useful.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -122,7 +122,7 @@ func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes the open pull requests of this cluster whose branch no longer exists.
+// sweep closes this cluster's open pull requests whose branches no longer exist.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages has the URLs of a repository's web pages. It sends no requests. If the forge is unknown, each URL is empty.
+// Pages has the URLs of a repository's web pages. It sends no requests. For an unknown forge, each URL is "".
 type Pages struct {
 	home   string
 	kind   kind
-	opened bool // whether gitrollout opens pull requests
+	opened bool // gitrollout opens pull requests
 }
 
-// PagesOf returns the pages of a repository. For a forge on a known public host, config may be nil. The host need not
-// be trusted, because PagesOf sends no token.
+// PagesOf returns the pages of a repository. config may be nil if the forge runs on a known public host. The host need
+// not be trusted, because PagesOf does not send the token.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -38,17 +38,17 @@ func (p Pages) Commit(id string) string {
 	return p.home + p.kind.commitPage(id)
 }
 
-// Branch returns the URL of a page with the branch's files.
+// Branch returns the URL of the page with a branch's files.
 func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Forges expect the slashes in a branch's name without escapes.
+	// In a branch's name, forges expect slashes without escapes.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to the open pull request of a proposal, such as a search. The URL is empty
-// if PagesOf got no configuration, because gitrollout then opens no pull requests.
+// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. If PagesOf got no
+// configuration, the URL is "", because gitrollout opens no pull requests then.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

@@ -13,7 +13,7 @@ func TestAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		config *rollout.Forge
 		remote string
-		want   [3]string // URLs of the pages of a commit, a branch and a pull request
+		want   [3]string // the URLs of a commit's, a branch's and a pull request's page
 	}{
 		"GitHub": {&rollout.Forge{}, "https://github.com/acme/deploy.git", [3]string{
 			"https://github.com/acme/deploy/commit/9f3", "https://github.com/acme/deploy/tree/gitrollout/promote/prod/a%20b",
@@ -39,6 +39,6 @@ func TestAddresses(t *testing.T) {
 			compare.Check(t, c.want, [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)})
 		})
 	}
-	// A template may have a placeholder for the commit's id, which must not be escaped.
+	// A template may have a placeholder instead of the commit's id. The placeholder must not be escaped.
 	compare.Check(t, "https://github.com/acme/deploy/commit/{}", PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"))
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch, for example against pushes without a review.
+// IsProtected reports whether the forge protects an existing branch, for example from pushes without a review.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether merges into a branch need a review by code owners. It returns an error if the forge hides
-// this setting, for example because the user of the token is not an administrator.
+// AsksOwners reports whether a merge into a branch needs a review by the code owners. It returns an error if the forge
+// does not show this setting, for example because the token's user is not an administrator.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns the paths where forges look for a code owners file.
+// CodeOwners returns the paths at which forges look for a code owners file.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -40,7 +40,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("the branch is protected, and the forge tells only administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to an administrator's token")
 
-// asksOwners implements guard. Each user may read rulesets, but only administrators may read branch protection.
+// asksOwners implements guard. Every user may read rulesets, but only administrators may read branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // only a ruleset could still protect the branch
+		if strings.Contains(refused.Message, "Branch not protected") { // then only a ruleset may protect the branch
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. Several patterns may match a branch. One pattern that requires code owners is enough.
+// asksOwners implements guard. If several patterns match the branch, one that requires code owners suffices.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,11 +91,11 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always requests code owners' reviews. A rule decides whether merges wait for them.
+// asksOwners implements guard. Gitea always requests the code owners' reviews. A rule says whether merges need them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`
-		Rule      string `json:"effective_branch_protection_name"` // empty if the user is not an administrator
+		Rule      string `json:"effective_branch_protection_name"` // "" if the user is not an administrator
 	}
 	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
 		return false, err

@@ -15,7 +15,7 @@ func optionsOf(server *httptest.Server) Options {
 	return Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now, Token: tokenOf("token")}
 }
 
-// TestIsProtected checks that IsProtected reads each forge's response.
+// TestIsProtected checks that IsProtected understands each forge's response.
 func TestIsProtected(t *testing.T) {
 	paths := map[rollout.ForgeType]string{
 		rollout.GitHub: "/api/v3/repos/acme/deploy/branches/gitrollout/state/prod",
@@ -52,7 +52,7 @@ func TestIsProtected(t *testing.T) {
 	}
 }
 
-// TestAsksOwners checks the results of AsksOwners on GitHub and GitLab, for administrators and for other users.
+// TestAsksOwners checks AsksOwners for GitHub and GitLab, with administrators and with other users.
 func TestAsksOwners(t *testing.T) {
 	const gitHub, gitLab = "/api/v3/repos/acme/deploy", "/api/v4/projects/acme%2Fdeploy"
 	const yes, no, unknown = "yes", "no", "unknown"
@@ -61,7 +61,7 @@ func TestAsksOwners(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		kind    rollout.ForgeType
-		answers map[string]string // the key is a path; answers that begin with 403 or 404 are errors
+		answers map[string]string // by path; answers that begin with 403 or 404 are errors
 		want    string
 		words   string
 	}{
@@ -128,7 +128,7 @@ func TestAsksOwners(t *testing.T) {
 	}
 }
 
-// TestAsksOwnersGitea checks the results of AsksOwners on a real Gitea server, for an administrator and for another user.
+// TestAsksOwnersGitea checks AsksOwners with a real Gitea server, for an administrator and for another user.
 func TestAsksOwnersGitea(t *testing.T) {
 	bench, o, config := newGiteaMaker(t)(t)
 	g := bench.(*giteaBench)
@@ -156,7 +156,7 @@ func TestAsksOwnersGitea(t *testing.T) {
 	}
 }
 
-// TestIsProtectedGitea checks IsProtected on a real Gitea server as a user without administrator rights, before and after the protection.
+// TestIsProtectedGitea checks IsProtected on a real Gitea server, without administrator rights, before and after a branch is protected.
 func TestIsProtectedGitea(t *testing.T) {
 	bench, o, config := newGiteaMaker(t)(t)
 	g := bench.(*giteaBench)

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// repository has the common parts of the APIs of GitHub and Gitea. Gitea's API follows GitHub's.
+// repository has the common parts of GitHub's and Gitea's APIs. Gitea's API is modelled on GitHub's.
 type repository struct {
 	*api
-	path string // /repos/owner/name
-	base string // the base branch of pull requests
-	size string // the name of the parameter for the size of a page
+	path string // /repos/OWNER/NAME
+	base string // the base branch of the pull requests
+	size string // the name of the parameter for the items per page
 }
 
-// repositoryPull is a pull request. Each API lacks some of the fields.
+// repositoryPull is a pull request. Neither API has all fields.
 type repositoryPull struct {
 	Number   int            `json:"number"`
 	Title    string         `json:"title"`
@@ -30,9 +30,9 @@ type repositoryPull struct {
 	} `json:"labels"`
 }
 
-// repositorySide is the branch and the repository of one side of a pull request.
+// repositorySide is the branch and the repository on one side of a pull request.
 type repositorySide struct {
-	Ref    string `json:"ref"`   // the branch, but Gitea changes it when the branch is removed
+	Ref    string `json:"ref"`   // the branch, but Gitea changes this field when the branch is removed
 	Label  string `json:"label"` // Gitea: the branch
 	SHA    string `json:"sha"`
 	RepoID int64  `json:"repo_id"` // Gitea
@@ -67,7 +67,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask implements announcer. The name of a reviewer with a slash, such as org/team, is the name of a team.
+// ask implements announcer. A reviewer whose name has a slash, such as org/team, is a team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -80,7 +80,7 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// statuses implements marker. The combined status of a commit has the newest status of each context.
+// statuses implements marker. A commit's combined status has the newest status of each context.
 func (r repository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
@@ -115,7 +115,7 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected reads whether a branch is protected. The field has the same name on all supported forges.
+// protected reads whether a branch is protected. All supported forges have the same name for this field.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists forges. Each supported forge has one file, which defines its kind.
+// table lists forges. Each forge has a file, which defines its kind.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
@@ -18,25 +18,25 @@ var forges = table{gitHub, gitLab, gitea}
 // kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
-	isAt    func(host string) bool      // reports whether this forge runs on a public host; the name has no port
-	api     func(address string) string // returns the API's address for the forge's address in a browser
-	spacing time.Duration               // minimum time between two requests that change something on the forge
-	groups  bool                        // whether a repository may be in nested groups
+	isAt    func(host string) bool      // reports whether a public host (without a port) has this forge
+	api     func(address string) string // returns the API's address for the forge's address in browsers
+	spacing time.Duration               // minimum time between two requests that change data on the forge
+	groups  bool                        // repositories may be in nested groups
 	header  func(token string) http.Header
 	client  func(a *api, repository, base string) host
-	// comments returns the paths in the API for the comments of a pull request.
+	// comments returns the API's paths for a pull request's comments.
 	comments func(repository string, number int) commentPaths
 
-	// These functions return the path of a page, relative to the repository's page. Names of branches are already escaped.
+	// These functions return a page's path, relative to the repository's page. The names of branches are already escaped.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook has a signature of this forge (given), and whether the signature is right.
+	// signature reports whether a webhook has this forge's signature (given), and whether the signature is right.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge with the given name. If the name is empty, it returns the forge that runs on the public host.
+// named returns the forge with the given name. If the name is "", it returns the forge on the public host.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 	if i < 0 {
@@ -50,7 +50,7 @@ func (t table) names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is the API of a forge for one repository. It ignores pull requests from forks. Failed requests are *call.Errors.
+// host is a forge's API for one repository. It ignores pull requests from forks. Failed requests give *call.Errors.
 type host interface {
 	pullAPI
 	announcer
@@ -60,7 +60,7 @@ type host interface {
 
 // pullAPI reads and changes pull requests.
 type pullAPI interface {
-	// find returns the open pull request of a branch. If none is open, it returns the branch's newest pull request.
+	// find returns a branch's open pull request. If none is open, it returns the branch's newest pull request.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	// open returns the open pull requests, from at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
@@ -69,14 +69,14 @@ type pullAPI interface {
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer adds reviewers and labels to a pull request. The forge may refuse names that it does not know.
+// announcer adds reviewers and labels to a pull request. The forge may refuse unknown names.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error
 }
 
 type marker interface {
-	// statuses returns the newest status of each name (context) on a commit.
+	// statuses returns a commit's newest status for each name (context).
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }
@@ -84,11 +84,11 @@ type marker interface {
 type guard interface {
 	// isProtected reports whether an existing branch is protected.
 	isProtected(ctx context.Context, branch string) (bool, error)
-	// asksOwners reports whether merges into a branch need reviews by code owners.
+	// asksOwners reports whether a merge into a branch needs a review by the code owners.
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
-// pull is a pull request (on GitLab: a merge request).
+// pull is a pull request or, on GitLab, a merge request.
 type pull struct {
 	number int
 	text
@@ -108,14 +108,14 @@ type status struct {
 
 type statusState string
 
-// GitHub and Gitea use these names for the states of a status.
+// The names of a status's states on GitHub and Gitea.
 const (
 	pending statusState = "pending"
 	success statusState = "success"
 	failure statusState = "failure"
 )
 
-// perPage and maxPages limit how many items of a list are read: the items on each page, and the pages.
+// perPage and maxPages limit the items that are read from a list: the items per page, and the pages.
 const (
 	perPage  = 50
 	maxPages = 10

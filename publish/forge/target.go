@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// target is a repository on a forge, with the address of the forge.
+// target is a repository on a forge, with the forge's address.
 type target struct {
 	kind       kind
 	address    string // the forge's address in a browser
@@ -19,7 +19,7 @@ type target struct {
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits the URL of a Git repository. The host is empty for a local path.
+// remoteOf splits a Git repository's URL. For a local path, host is "".
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -28,9 +28,9 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is for SSH, and not for the API
+			host = name // the port is for SSH, and does not apply to the API
 		}
-		// These hosts are other names of the main host. They serve SSH on port 443.
+		// These hosts belong to the main host. They serve SSH on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -41,7 +41,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. It refuses an address that is neither on Git's host nor trusted to get the token.
+// resolve completes a configuration. It refuses an address that may not get the token: neither Git's host nor trusted.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

@@ -17,7 +17,7 @@ func TestResolve(t *testing.T) {
 		config  config
 		remote  string
 		trusted string
-		want    string // type, API address and repository, or the error
+		want    string // the type, the API's address and the repository; or the error
 	}{
 		{"github", config{}, "https://github.com/acme/deploy.git", "", "github https://api.github.com acme/deploy"},
 		{"github by ssh", config{}, "git@github.com:acme/deploy.git", "", "github https://api.github.com acme/deploy"},

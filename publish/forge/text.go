@@ -10,22 +10,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pullText has the texts of pull requests as templates in Markdown.
+// pullText has the texts of pull requests as Markdown templates.
 //
 //go:embed pull.tmpl
 var pullText string
 
-// proposed is a proposal as the templates see it.
+// proposed is the data of a proposal for the templates.
 type proposed struct {
 	rollout.State
 	rollout.Proposal
 	Cluster  string
 	File     string // the promotion file
-	Past, Of int    // the step at which the release waits, from 1, and the number of steps
+	Past, Of int    // the step at which the release waits, from 1; the number of steps
 }
 
-// describe returns the title and body of a proposal's pull request. Equal input gives equal text. It quotes texts by
-// other authors as code, so that they mention no user and have no format.
+// describe returns the title and body of a proposal's pull request. Equal input gives equal text. It quotes other
+// authors' texts as code, so that they mention no user and have no formatting.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}
@@ -59,7 +59,7 @@ func markdown(name string, of any) string {
 		"join":     strings.Join,
 		"evidence": rollout.Evidence,
 	}).Parse(pullText))
-	_ = texts.ExecuteTemplate(&b, name, of) // the templates fit these types
+	_ = texts.ExecuteTemplate(&b, name, of) // cannot fail: the templates fit these types
 	return b.String()
 }
 
@@ -74,7 +74,7 @@ func describeGone(p pull, why string) text {
 	return text{p.title, b}
 }
 
-// code quotes a text as Markdown code. It replaces backticks by single quotes.
+// code quotes a text as Markdown code, with single quotes instead of backticks.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(rollout.Cut(rollout.OneLine(s), 300), "`", "'") + "`"
 }
@@ -84,7 +84,7 @@ type marked struct {
 	status
 }
 
-// statusesOf returns the statuses that a transition changes. A release that ended early also gets a status.
+// statusesOf returns the statuses that a transition changes. They include the status of a release that ended early.
 func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

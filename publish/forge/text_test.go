@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPullRequestsHaveTheEvidence checks that pull requests quote the measurements as code, even if a metrics server sends Markdown.
+// TestPullRequestsHaveTheEvidence checks that pull requests quote measurements as code, even if a metrics server sends Markdown.
 func TestPullRequestsHaveTheEvidence(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.State{
@@ -29,7 +29,7 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 	}
 }
 
-// TestRetryIsAdvisedWhereItWorks checks that a proposal to revert advises a retry only if the rejected version can still be retried.
+// TestRetryIsAdvisedWhereItWorks checks that a proposal to revert advises a retry only if the rejected version can be retried.
 func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	s := rollout.State{App: "shop", Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors"}}}
 	for _, can := range []bool{true, false} {
@@ -39,7 +39,7 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	}
 }
 
-// TestTextsOfPullRequests checks the texts of pull requests: the changes, the state of the release, and the effect of a merge.
+// TestTextsOfPullRequests checks that a pull request's text has the changes, the release's state, and the effect of a merge.
 func TestTextsOfPullRequests(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.State{
@@ -105,7 +105,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 	compare.CheckNamed(t, "a long text", "`"+strings.Repeat("'", 299)+"…`", code(strings.Repeat("`", 301)))
 }
 
-// TestStatusesOf checks, for each type of transition, which commits get which statuses.
+// TestStatusesOf checks, for each type of transition, the statuses and the commits that get them.
 func TestStatusesOf(t *testing.T) {
 	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After
 	healthy := rollout.State{App: "shop", Phase: rollout.Healthy, Stable: one.Stable}

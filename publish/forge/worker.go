@@ -16,27 +16,27 @@ import (
 
 // Options selects the repository and the forge of a Worker.
 type Options struct {
-	Cluster string // the cluster whose proposals are shown as pull requests
+	Cluster string // the cluster whose proposals get pull requests
 	Remote  string // the repository's URL without credentials
-	Branch  string // the users' branch, which is the base of pull requests
-	Trusted string // another address that may get the token; empty if there is none
-	// Token returns the current token for the forge's API. It is called before each request.
+	Branch  string // the users' branch, into which pull requests are merged
+	Trusted string // another address that may get the token; "" for none
+	// Token returns the current token for the forge's API. It is called for each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long a forge may take to close the pull request of a removed branch (default 30 s).
+	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread makes the pause before a retry slightly longer, so that processes do not retry together. It may be nil.
+	// Spread lengthens the pause before a retry, so that processes do not retry at the same time. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log gets either a problem or a description of completed work. It gets each problem once, even if the problem lasts.
+	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
 
-	forges table // all forges by default
+	forges table // default: all forges
 }
 
-// maxJobs is the maximum number of orders in the queue. The queue grows while the forge does not respond.
+// maxJobs limits the orders in the queue, which grows while the forge does not respond.
 const maxJobs = 4096
 
-// Worker sends changes, queued as orders, to the forge, one at a time. Show, Resume and Flush may run concurrently.
+// Worker sends changes to the forge one by one. Orders queue them. Show, Resume and Flush may run concurrently.
 type Worker struct {
 	Options
 	mu      sync.Mutex
@@ -45,20 +45,20 @@ type Worker struct {
 	order   []string             // keys of jobs, oldest first
 	exists  map[string]bool      // whether each proposal branch exists
 	newest  map[string]string    // newest commit of each proposal branch
-	removed map[string]time.Time // time of each proposal branch's last removal, by this process
+	removed map[string]time.Time // when this process last removed each proposal branch
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
 
 	// Only Run's goroutine uses the fields below.
 	host     host
-	hostOf   *rollout.Forge // the configuration from which host was made
-	pause    time.Time      // no request is sent before this time
-	downs    int            // consecutive failures without a usable response
+	hostOf   *rollout.Forge // the configuration for which host was made
+	pause    time.Time      // until this time, no request is sent
+	downs    int            // number of failures since the last usable response
 	reported map[string]bool
 }
 
-// job is one order in the queue. A newer order with the same key replaces the older one.
+// job is an order in the queue. A newer order with the same key replaces it.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders that show recorded transitions on the forge, without waiting.
+// Show implements adapters.ForgeReader. It queues orders to show recorded transitions on the forge, and does not wait.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders that show the proposals and statuses of all apps. The orders
-// skip statuses that the forge already has. Another order closes the pull requests of removed branches.
+// Resume implements adapters.ForgeReader. It queues orders to show the proposals and statuses of all apps, except
+// statuses that the forge already has. Another order closes the pull requests of removed branches.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // the key is a commit, so that several apps with one commit need one request
+	known := map[string]map[string]status{} // by commit, so that several apps with the same commit need one request
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -124,7 +124,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 	})
 }
 
-// take queues orders for the proposals and statuses of transitions. The caller holds the lock.
+// take queues orders for transitions' proposals and statuses. The caller holds the lock.
 func (w *Worker) take(
 	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -143,7 +143,7 @@ func (w *Worker) take(
 	}
 }
 
-// put queues an order, or replaces the order with the same key. The caller holds the lock.
+// put queues an order. It replaces a queued order with the same key. The caller holds the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -158,7 +158,7 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 	w.order = append(w.order, key)
 }
 
-// Run carries out orders until the context ends.
+// Run carries out orders until its context ends.
 func (w *Worker) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		key, j, wait := w.next()
@@ -175,7 +175,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until the next order is due. It records whether the worker is busy.
+// next returns the oldest due order, or the time until an order is due. It records whether the worker is busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until the next order is due. The caller holds the lock.
+// due returns the oldest due order, or the time until an order is due. The caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -241,13 +241,13 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is an error that lasts until the configuration is changed.
+// unusable is an error that lasts until the configuration changes.
 type unusable struct{ error }
 
-// maxTries is the number of tries of an order that the forge refuses, unless access may be granted later.
+// maxTries limits the tries of an order that the forge refuses, unless a user may grant access later.
 const maxTries = 5
 
-// done removes an order from the queue, or sets the time of its next try after an error.
+// done removes an order from the queue. After an error, it sets the time of the order's next try instead.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -274,16 +274,16 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail only for this order, so the worker tries other orders first
+		j.tries++ // the forge may fail only for this order, so try other orders first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // access may be granted later
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a user may grant access later
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
-	if w.jobs[key] != j { // a newer order has replaced this order in the queue
+	if w.jobs[key] != j { // a newer order has replaced this order
 		return
 	}
 	if drop {
@@ -295,7 +295,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once. It logs an error again only if a retry has succeeded since then.
+// report logs each error once. After a successful retry, it logs the error again if it returns.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -303,7 +303,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until the worker has tried every due order, or until the context ends.
+// Flush waits until the worker has tried each due order, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

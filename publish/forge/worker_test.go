@@ -25,7 +25,7 @@ func (r *rig) complaints() string {
 	return strings.Join(r.problems, "\n")
 }
 
-// TestRateLimits checks that no request is sent during a break that the forge requires, for each documented form of a rate limit.
+// TestRateLimits checks that no request is sent during a pause that the forge requires, for each documented form of rate limit.
 func TestRateLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		newBench maker
@@ -66,7 +66,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestBreakOf checks the length of the break after a response, without waiting for its end.
+// TestBreakOf checks the length of the pause after a response. It does not wait for the end of the pause.
 func TestBreakOf(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -102,14 +102,14 @@ func TestBreakOf(t *testing.T) {
 			if err := a.call(t.Context(), http.MethodGet, "/x", nil, nil); !errors.As(err, &failed) || failed.After != tt.want {
 				t.Errorf("%v after %s, want %s", err, failed.After, tt.want)
 			}
-			// During the break, no request is sent.
+			// During the pause, no request is sent.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
 			compare.CheckNamed(t, err.Error(), tt.want > 0, strings.Contains(err.Error(), "rate limit is used up"))
 		})
 	}
 }
 
-// TestDown checks that orders are carried out after a forge no longer fails, or after it has granted access.
+// TestDown checks that orders are carried out when a forge no longer fails, or when it has granted access.
 func TestDown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code int
@@ -132,7 +132,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestOneOrderBlocksNoOther checks that the worker carries out other orders while one order always fails.
+// TestOneOrderBlocksNoOther checks that the worker carries out all other orders while one order always fails.
 func TestOneOrderBlocksNoOther(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	broken := sha("broken")
@@ -153,13 +153,13 @@ func TestOneOrderBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongToken checks that a wrong token is reported, without the token in the text, and that neither Show nor Flush hangs.
+// TestWrongToken checks that a wrong token is reported, and that the report does not contain it. Neither Show nor Flush may hang.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.options.Token = tokenOf("a-wrong-token")
 	r.restart()
 	transition := paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))
-	r.fake().mu.Lock() // no request is answered while Show runs
+	r.fake().mu.Lock() // the forge answers no request while Show runs
 	r.worker.Show(r.config, []rollout.ForgeUpdate{transition})
 	r.fake().mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -197,7 +197,7 @@ func TestUnusable(t *testing.T) {
 	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
-// TestPages checks that the worker finds pull requests and statuses beyond the first page, and ignores pull requests from forks.
+// TestPages checks that the worker finds pull requests and statuses on later pages, and ignores pull requests from forks.
 func TestPages(t *testing.T) {
 	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBounded checks that the worker drops orders beyond maxJobs, and reports this once.
+// TestBounded checks that the worker drops orders beyond maxJobs, and reports the drop once.
 func TestBounded(t *testing.T) {
 	var problems []error
 	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
@@ -237,7 +237,7 @@ func TestBounded(t *testing.T) {
 	compare.CheckNamed(t, "orders, in line, and problems", [3]int{maxJobs, maxJobs, 1}, [3]int{len(w.jobs), len(w.order), len(problems)})
 }
 
-// TestTokenStaysHome checks that the client follows no redirect to another host, so that the token is not sent there.
+// TestTokenStaysHome checks that the client follows no redirect to another host, which would get the token.
 func TestTokenStaysHome(t *testing.T) {
 	asked := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -254,7 +254,7 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotTold checks that errors do not contain the token, even if a forge repeats the token in its response.
+// TestTokenIsNotTold checks that no error contains the token, even if the forge's response contains it.
 func TestTokenIsNotTold(t *testing.T) {
 	for _, known := range forges {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +276,8 @@ func newAPI(base string, now func() time.Time) *api {
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
-// TestForgeClosesTheSuccessor checks the case that a forge notices a removed branch late, and closes the pull request of the branch that
-// was made again. The worker must open another pull request.
+// TestForgeClosesTheSuccessor checks a forge that handles the removal of a branch late. The branch was created again,
+// and the forge closes its new pull request. The worker must open another one.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()

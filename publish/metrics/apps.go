@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known holds an app's state in the last report that contained the app.
+// known holds an app's state in the last report with this app.
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // requested weights of the release in flight, from 0 to 1; the key is a workload
+	weights map[string]float64 // desired weights of the release in flight, from 0 to 1, by workload
 	failing bool
 }
 
-// appCollector makes the metrics of single apps anew at each scrape, so that a removed app leaves no series.
+// appCollector creates the metrics of single apps at each scrape, so that no series of a removed app remains.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known
@@ -82,7 +82,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in the report of a pass. An app's first report also has the state to compare with (Before).
+// Tell counts the changes in a pass's report. An app's first report also has Before, the state to compare with.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -114,7 +114,7 @@ func (m *Metrics) look(l report.App) {
 	}
 	if is.state.Release != nil || was.state.Release != nil {
 		for _, o := range Outcomes() {
-			m.releases.WithLabelValues(name, string(o)) // Prometheus sees no increase if a series begins at 1
+			m.releases.WithLabelValues(name, string(o)) // if a series begins at 1, Prometheus sees no increase
 		}
 	}
 	m.add(name, Between(was.state, is.state, asked, now))

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome says how a release ended, or why its rollback began.
+// Outcome says how a release ended, or why it is being rolled back.
 type Outcome string
 
-// These are the outcomes of releases.
+// The outcomes of a release.
 const (
-	Promoted   Outcome = "promoted"   // the release has become the stable version
-	Rejected   Outcome = "rejected"   // aborted by users, by measurements or after its deadline
+	Promoted   Outcome = "promoted"   // the release is the stable version now
+	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or because of its deadline
 	Reverted   Outcome = "reverted"   // Git requested the stable version again
 	Superseded Outcome = "superseded" // Git requested another version
 )
@@ -22,22 +22,22 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is the action of a user for which an app waits.
+// On is the user's action for which an app waits.
 type On string
 
-// These are the actions of users for which apps wait.
+// The users' actions for which apps wait.
 const (
 	OnPromotion On = "promotion" // open the gate of a step
-	OnRevert    On = "revert"    // after a rejection, change Git to the version that serves
+	OnRevert    On = "revert"    // after a rejection, revert Git to the stable version
 )
 
-// Wait says for which action of a user an app waits, and since when. It is zero if the app does not wait.
+// Wait has the user's action for which an app waits, and the start of the wait. It is zero if the app does not wait.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns the user action for which an app waits. Since is a time from the recorded state.
+// WaitOf returns the user's action for which an app waits. Since is from the recorded state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,18 +53,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has the effects of a transition on the metrics. A duration is nil if the transition does not end its period.
+// Change has a transition's effects on the metrics. A duration is nil unless the transition ends its period.
 type Change struct {
-	Phase    rollout.Phase // the phase after the transition; empty if no transition was recorded
+	Phase    rollout.Phase // the phase after the transition; "" if no transition was recorded
 	Started  bool          // a release began
-	Outcome  Outcome       // set if a release ended or its rollback began
+	Outcome  Outcome       // set if a release ended, or if its rollback began
 	Lead     *time.Duration
-	Until    *time.Duration // from the start of a release to its rejection
-	Retreat  *time.Duration // from the return of traffic to stable until all pods ran stable again
+	Until    *time.Duration // from the release's start to its rejection
+	Retreat  *time.Duration // from the start of the rollback, when traffic returns to stable, until all pods are stable
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effects of the transition between two recorded states. asked is the version that Git requests.
+// Between returns the effects of a transition from before to after. asked is the version in Git's newest commit.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -94,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns how the release of the state before ended. The result is empty while this release is in flight.
+// outcome returns how the release in before ended. It returns "" while this release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A listed rejection is new, because the start of a release removes an older rejection of the same version.
+	// If a rejection is listed, it is new: the start of a release removes an earlier rejection of its version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -114,7 +114,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns the duration between two times. It is never negative, although the clocks of two machines may differ.
+// span returns the duration between two times. It returns 0 if clocks differ, so that the duration would be negative.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

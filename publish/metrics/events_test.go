@@ -22,7 +22,7 @@ func release(h rollout.Hash, since time.Duration) *rollout.Release {
 	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
 }
 
-// atRest returns the state of an app without a release. Its stable version (old) was released an hour ago.
+// atRest returns the state of an app without a release in flight. Its stable version (old) was released an hour ago.
 func atRest() rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
 }
@@ -33,12 +33,12 @@ func with(s rollout.State, change func(*rollout.State)) rollout.State {
 	return s
 }
 
-// flying returns the state of the same app while a release of the version fresh is in flight.
+// flying returns the same app's state while a release of the version fresh is in flight.
 func flying() rollout.State {
 	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 }
 
-// serving returns the state of the same app after the version fresh became stable.
+// serving returns the same app's state after the version fresh has become stable.
 func serving(since time.Duration) rollout.State {
 	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
 }
@@ -111,7 +111,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestWaitOf checks that the wait for a promotion starts when the last of several workloads reaches its gate.
+// TestWaitOf checks that the wait for a promotion starts when the last workload reaches its gate.
 func TestWaitOf(t *testing.T) {
 	in := strategies.Input{Now: noon.Add(time.Hour), App: rollout.App{Name: "shop"}}
 	head := &rollout.Render{Commit: rollout.Commit{ID: "c2"}, Templates: map[rollout.Workload]rollout.Hash{}}

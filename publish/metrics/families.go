@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// familiesText describes all metrics. The reference in the documentation is made from it.
+// familiesText describes all metrics. The documentation's reference is generated from it.
 //
 //go:embed families.yaml
 var familiesText []byte
@@ -16,16 +16,16 @@ var familiesText []byte
 type family struct {
 	Name, Help string
 	Labels     []string
-	Buckets    string // a key of bounds, for a histogram
+	Buckets    string // a key of bounds; only for a histogram
 }
 
-// bounds has the bounds of histograms, in seconds.
+// bounds has the buckets' bounds for histograms, in seconds.
 var bounds = map[string][]float64{
 	"quick": {.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
 }
 
-// readFamilies reads the descriptions. An error is impossible, because the file is part of the program.
+// readFamilies reads the descriptions of metrics. There can be no error, because the file is embedded in the program.
 func readFamilies() (all []family) {
 	_ = yaml.UnmarshalStrict(familiesText, &all)
 	return all
@@ -47,7 +47,7 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// counterFunc registers a counter of another package. The value is for the counter's label, if it has one.
+// counterFunc registers a counter that another package holds. If the counter has a label, value is its value.
 func (m *Metrics) counterFunc(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}
@@ -57,7 +57,7 @@ func (m *Metrics) counterFunc(name, value string, read func() float64) {
 	promauto.With(m.registry).NewCounterFunc(opts, read)
 }
 
-// desc describes a metric of appCollector.
+// desc returns the description of a metric of appCollector.
 func (m *Metrics) desc(name string) *prometheus.Desc {
 	f := m.families[name]
 	return prometheus.NewDesc(name, f.Help, f.Labels, nil)

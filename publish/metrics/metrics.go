@@ -15,24 +15,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options has the clock and the values of constant labels.
+// Options has the clock, and the values of constant labels.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
 	Now                        func() time.Time
 }
 
-// Metrics holds the metrics of one process. It is safe for concurrent use.
+// Metrics holds a process's metrics. It is safe for concurrent use.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
 	families map[string]family // by name
 
-	// These metrics are about releases.
+	// Metrics of releases.
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
-	// These metrics are about the reconcile loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // for all parts except fetches and pushes
+	// Metrics of the reconcile loop.
+	parts                        map[report.Part]*prometheus.HistogramVec // all parts except fetches and pushes
 	git                          *prometheus.HistogramVec
 	lastPass, lastFetch, leading prometheus.Gauge
 
@@ -41,7 +41,7 @@ type Metrics struct {
 	stats atomic.Pointer[func() report.Stats] // reads the loop's counters
 }
 
-// New returns metrics in which all counts are zero.
+// New returns metrics whose counts are all zero.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
 	none := func() report.Stats { return report.Stats{} }
@@ -106,7 +106,7 @@ func (m *Metrics) loopFamilies() {
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
 }
 
-// The label result has these values.
+// The values of the label result.
 const (
 	ok       = "ok"
 	failed   = "error"
@@ -129,12 +129,12 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Leading records whether this process is the leader. Only the leader makes passes.
+// Leading records whether this process is the leader, because only the leader makes passes.
 func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. Each scrape of the metrics calls stats to read the loop's counters.
+// Trace returns a report.Tracer. At each scrape, stats is called to read the loop's counters.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	m.stats.Store(&stats)
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
@@ -153,7 +153,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // also after a fetch or push, because apps without changes cause no passes
+				m.lastPass.Set(seconds(now)) // also after a fetch or push, because an app without changes causes no pass
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -164,14 +164,14 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// Counted has functions that return counters of other packages. Each scrape of the metrics calls these functions.
+// Counted has functions that return other packages' counters. They are called at each scrape.
 type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests; the others count bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // Events counts lost Events; the others count requests
+	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests, and the others count bytes
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // Events counts lost Events, and the others count requests
 	Builds                                     func() float64 // kustomize builds
 }
 
-// Watch registers the counters of other packages. Call it only once.
+// Watch registers other packages' counters. It must be called only once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total", "", c.GitRequests)
 	m.counterFunc("gitrollout_git_received_bytes_total", "", c.GitReceived)

@@ -26,7 +26,7 @@ func newTest(t *testing.T) *Metrics {
 	return m
 }
 
-// served returns the response to a scrape, without the lines for help and types.
+// served returns the response to a scrape, without comment lines.
 func served(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -47,12 +47,12 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// look returns the part of a pass's report about the app shop, with its state before and after.
+// look returns a pass's report about the app shop, with the states before and after.
 func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
-// tell passes the report of a pass with these apps to m.
+// tell passes m the report of a pass with the given apps.
 func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
 // lacks checks that a text contains none of the parts.
@@ -63,7 +63,7 @@ func lacks(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestLifeOfARelease checks the metrics after each pass of a release, in one process and in another process that starts during the release.
+// TestLifeOfARelease checks the metrics after each pass of a release, in one process, and in another process that starts in between.
 func TestLifeOfARelease(t *testing.T) {
 	inFlight, done := flying(), serving(9*time.Minute)
 	m := newTest(t)
@@ -91,7 +91,7 @@ func TestLifeOfARelease(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
-// TestSeriesBeginAtZero checks that series exist before their first event. Prometheus would see no increase if a series began at 1.
+// TestSeriesBeginAtZero checks that series exist before their first event. If a series began at 1, Prometheus would see no increase.
 func TestSeriesBeginAtZero(t *testing.T) {
 	text := served(t, newTest(t))
 	for name, labels := range map[string][]string{
@@ -116,7 +116,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestWayBack checks the metrics of a rejected release and of its rollback, and the outcome of a release that Git reverts.
+// TestWayBack checks the metrics of a rejected release and of its rollback. It also checks the outcome of a release that Git reverts.
 func TestWayBack(t *testing.T) {
 	inFlight := with(flying(), func(s *rollout.State) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
@@ -141,14 +141,14 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestFirstPassAfterStart checks that a transition is counted even if its pass is the first pass with the app.
+// TestFirstPassAfterStart checks that a transition in an app's first pass is counted.
 func TestFirstPassAfterStart(t *testing.T) {
 	m := newTest(t)
 	tell(m, look(atRest(), flying()))
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
-// TestFailingEnds checks that an app no longer counts as failing after a pass without an error.
+// TestFailingEnds checks that an app does not count as failing any more after a pass without an error.
 func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
@@ -226,7 +226,7 @@ func TestLoop(t *testing.T) {
 		`gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
 }
 
-// TestFamilies checks that families.yaml, from which the reference is made, has exactly the registered metrics.
+// TestFamilies checks that families.yaml, from which the reference is generated, has exactly the registered metrics.
 func TestFamilies(t *testing.T) {
 	m := newTest(t)
 	waits := with(atRest(), func(s *rollout.State) {
@@ -253,7 +253,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape measures a scrape of 2,000 apps that each have a release in flight.
+// BenchmarkScrape measures a scrape of 2,000 apps, each with a release in flight.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
 	var looks []report.App
@@ -270,7 +270,7 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// kindOf returns the kind of a metric. The name of each counter, and of no other metric, ends in _total.
+// kindOf returns a metric's kind. The name of a counter ends in _total, and no other metric's name does.
 func kindOf(f family) string {
 	switch {
 	case strings.HasSuffix(f.Name, "_total"):

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links has functions that return URLs of pages on the forge. A function is nil if there are no such pages.
+// Links has functions that return URLs of the forge's pages. If the forge has no such pages, a function is nil.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events returns the events of one commit of the state branch, sorted by app. Apps without an event are left out.
+// Events returns the events of a commit on the state branch, sorted by app. It omits apps without an event.
 func Events(cluster string, commit rollout.StateCommit, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // the transition ends a problem, and nothing else happens
+	if len(kinds) == 0 { // the transition only ends a problem
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // if a release has ended, only the previous state contains the release
+	about := before // if a release has ended, only the previous state has it
 	if after.Release != nil {
 		about = after
 	}
@@ -67,7 +67,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event as an event of the given kind. The kind determines the outcome, title and text.
+// eventAs returns the event with the given kind. The kind determines the outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -119,7 +119,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event. If atStep is true, the title also contains the step of the release.
+// told describes each kind of event. If atStep is true, the title also has the release's step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -162,7 +162,7 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text returns the reason, the condition for which the app waits, and the metrics of analyses that did not succeed.
+// text returns the reason, the condition for which the app waits, and the metrics of unsuccessful analyses.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

@@ -24,7 +24,7 @@ func release(hash string) *rollout.Release {
 		Subject: "Cheaper", Since: start}
 }
 
-// atStep returns the state of a release of v2 at a step. opened is the author of the promotion, or "" without a promotion.
+// atStep returns the state of a release of v2 at a step. opened is the author of its promotion, or "" for none.
 func atStep(phase rollout.Phase, step int, opened string) rollout.State {
 	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
 	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
@@ -40,7 +40,7 @@ func healthy(hash string) rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Stable: release(hash)}
 }
 
-// retreating returns the state of a release of v2 during its rollback. If reject is true, the release was rejected.
+// retreating returns the state during the rollback of a release of v2. If reject is true, the release was rejected.
 func retreating(reject bool) rollout.State {
 	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
 		s.Reason, s.Rollback = "it is bad", &rollout.Rollback{Reject: reject}
@@ -134,7 +134,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// states returns the states between which the tests make transitions.
+// states returns the states from which the tests form transitions.
 func states() []rollout.State {
 	return []rollout.State{
 		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""),
@@ -147,13 +147,13 @@ func states() []rollout.State {
 	}
 }
 
-// recorded returns a state commit with one transition of the app shop.
+// recorded returns a commit on the state branch with a transition of the app shop.
 func recorded(before, after rollout.State) rollout.StateCommit {
 	return rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 }
 
-// TestEqualStatesAreNoNews checks that there is no event between equal states. Each event of a transition between any two states must have
-// a title and an outcome.
+// TestEqualStatesAreNoNews checks that a transition between equal states has no event. Any other transition's events
+// must have a title and an outcome.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
 		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
@@ -167,7 +167,7 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsOnce checks random sequences of states. Each trouble that events opened and did not end must be in the newest state.
+// TestTroubleEndsOnce checks random sequences of states. Each problem that an event began and no event ended must be in the newest state.
 func TestTroubleEndsOnce(t *testing.T) {
 	all := states()
 	for seed := range uint64(200) {
@@ -273,7 +273,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestOneTroubleBecomesAnother checks that one event lists all troubles that a transition ends, whether or not another trouble begins.
+// TestOneTroubleBecomesAnother checks that an event lists all problems that its transition ends, even if another problem begins.
 func TestOneTroubleBecomesAnother(t *testing.T) {
 	for i, before := range states() {
 		for j, after := range states() {
@@ -295,7 +295,7 @@ func TestFor(t *testing.T) {
 		name string
 		r    rollout.Receiver
 		ok   bool
-		want string // the expected title
+		want string // the title
 		err  bool
 	}{
 		{name: "defaults", ok: true, want: "shop in prod: paused"},
@@ -317,7 +317,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveTheFacts checks that messages have the most important facts, and that the texts are cut to the maximum length.
+// TestMessagesHaveTheFacts checks that messages have the most important facts, and that their texts are cut to the maximum length.
 func TestMessagesHaveTheFacts(t *testing.T) {
 	profile := Profile{Defaults: rollout.EventKinds()}
 	facts := func(e rollout.Event) string {
@@ -346,8 +346,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
-// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that keep troubles open get a message when a trouble ends. Other receivers
-// get this message only if they selected its event.
+// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that show a problem until it is resolved get a message
+// at its end. Other receivers get it only if they have selected its event.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
 	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns the kinds of event of a transition, most important first. A transition between equal states has none.
+// Kinds returns a transition's kinds of event, most important first. A transition between equal states has none.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -45,7 +45,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
 }
 
-// moved reports whether a workload has reached a later step (stepped), and whether it did so by a promotion (opened).
+// moved reports whether a workload has reached a later step (stepped), and whether because of a promotion (opened).
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
@@ -76,11 +76,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy is the last part of the id of one problem: while no release runs, the app has unhealthy objects.
+// unhealthy is the last part of a problem's id: without a release in flight, the app has unhealthy objects.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of an app's problems, at most three, with the problem of the release first. The id of this
-// problem stays the same from the stall of the release until users revert the release.
+// troubles returns the ids of an app's problems, at most three, the release's problem first. The id of this problem
+// stays the same from the release's stall until users revert the release.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

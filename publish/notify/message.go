@@ -10,26 +10,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event in the form in which one receiver gets it.
+// Message is an event as a receiver gets it.
 type Message struct {
 	rollout.Event
 	Facts []Fact // the most important facts about the release
-	Ends  bool   // the message only says that a problem has ended; the receiver did not select this event
+	Ends  bool   // the message only ends a problem, and the receiver did not select its event
 }
 
 // Profile describes how a service handles events by default.
 type Profile struct {
-	Defaults []rollout.EventKind // the events for receivers that select no events
+	Defaults []rollout.EventKind // the events for receivers that have selected none
 	Resolves bool                // the service shows a problem until a message resolves it
 }
 
-// Fact is a value with its name.
+// Fact is a name and a value.
 type Fact struct{ Name, Value string }
 
-// maxText is the maximum length of a text, in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
+// maxText limits a text, in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns the message if the receiver wants the event. If a template fails, it uses the default text.
+// MessageFor returns the message, if the receiver wants the event. If a template fails, it has the default text.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -61,7 +61,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits the size of a template's output, so that the output cannot fill the memory.
+// bounded limits the output of a template, which could otherwise use all memory.
 type bounded struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -93,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns a made-up event of the given kind, with which users test a receiver.
+// Sample returns a made-up event of the given kind, for users to test a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

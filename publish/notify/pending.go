@@ -7,28 +7,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the maximum age of an event to send, so that a receiver gets no old events after a long outage.
+// MaxAge is the maximum age of an event that is sent. After a long outage, a receiver gets no older events.
 const MaxAge = 24 * time.Hour
 
-// MaxPending is the maximum number of events that wait for one receiver. If there are more, the oldest are dropped.
+// MaxPending limits the events that wait for a receiver. Beyond the limit, the oldest events are dropped.
 const MaxPending = 200
 
-// Due is one message to send to a receiver. After the message was sent, the receiver's cursor moves to After.
+// Due is a message for a receiver. When the message was sent, the receiver's cursor moves to After.
 type Due struct {
 	Message
 	After rollout.Cursor
 }
 
-// Backlog holds the messages that were not yet sent to a receiver.
+// Backlog holds the messages that a receiver has not got yet.
 type Backlog struct {
 	Due     []Due
 	End     rollout.Cursor // the cursor after the last message
-	Dropped int            // number of events that were dropped, because they are too old or too many
+	Dropped int            // number of events that were dropped, because they are too old or there are too many
 	Err     error          // an error in the receiver's templates
 }
 
 // Pending returns a receiver's messages about the commits after its cursor, oldest first. A killed process may already
-// have sent the messages up to the commit claimed, so Pending marks these messages as repeats.
+// have sent the messages up to the commit claimed. Pending marks these messages as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

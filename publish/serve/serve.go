@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// These are limits of connections. Browsers open at most six connections to one server for HTTP/1.1, although the
+// These constants limit connections. For HTTP/1.1, browsers open at most six connections to a server, although the
 // standard (https://html.spec.whatwg.org) sets no limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for one write; an event stream consists of many writes
+	writeTime       = 30 * time.Second // for a single write; an event stream has many writes
 )
 
-// Options configure the server of a port.
+// Options configure a port's server.
 type Options struct {
-	Address string       // as configured; it determines the accepted host names, together with Public
-	Public  string       // the URL of the server in browsers
+	Address string       // as configured; with Public, it determines the accepted host names
+	Public  string       // the server's URL in browsers
 	Server  *http.Server // with a Handler and an ErrorLog; this package sets the limits
-	Ended   func(error)  // called if serving ends with an error
+	Ended   func(error)  // called if serving fails
 	Now     func() time.Time
 }
 
-// lastAnswers is how long responses may still take after the stop of the server.
+// lastAnswers is the time for responses after the server was told to stop.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener. The result stop cancels the contexts of all requests and stops the server.
+// On serves a listener. The returned function cancels the contexts of all requests and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -74,8 +74,8 @@ func (o Options) server() *http.Server {
 }
 
 // ownNames returns a check for the host in a request. It prevents DNS rebinding, in which another site's name resolves
-// to this machine. For a loopback address, it accepts local names and the public URL's host. For another address, it
-// also accepts IP addresses, names without a dot and Services; without a public URL, every name.
+// to this machine. If address is a loopback address, it accepts local names and the public URL's host. For another
+// address, it also accepts IP addresses, names without a dot and Services; without a public URL, every name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -103,8 +103,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded limits the number of open connections, in total and for each client. Over a limit, it closes an older
-// connection, so that a new one, such as a probe's, is always served.
+// bounded limits the open connections, in total and for each client. Beyond a limit, it closes an older connection, so
+// that a new connection, such as a probe's, is always served.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -129,9 +129,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil if there is room. If the client is at
-// its limit, victim is a connection of this client; otherwise, of the client with the most connections. It is the
-// oldest idle connection, or else the oldest one. The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil if no limit is reached. The victim
+// belongs to this client if the client is at its limit, or else to the client with the most connections. It is the
+// oldest idle connection, or else the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -172,7 +172,7 @@ type boundedConn struct {
 	active bool // guarded by of.mu
 }
 
-// Write fails after writeTime, so that a client loses its connection if it does not read.
+// Write fails after writeTime, so that a client that does not read loses its connection.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestOwnNames checks that a server answers only requests for its own host names, as a protection against DNS rebinding.
+// TestOwnNames checks that a server accepts only requests for its own host names, which prevents DNS rebinding.
 func TestOwnNames(t *testing.T) {
 	const public = "https://r.example.com:8443/x"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// fakeConn is a connection from the IP address client.
+// fakeConn is a connection from the IP address in client.
 type fakeConn struct {
 	net.Conn
 	client string
@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded checks that a new connection is always accepted. Over a limit, a connection of the client with the most
-// connections is closed: the oldest idle one, or else the oldest one.
+// TestConnectionsAreBounded checks that a new connection is always accepted. Beyond a limit, a connection of the client
+// with the most connections is closed: the oldest idle one, or else the oldest.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}
@@ -107,7 +107,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	compare.CheckNamed(t, "connections that are left", 0, len(b.open))
 }
 
-// TestProbesAreAnswered checks that a new request is answered while earlier connections have reached the limit.
+// TestProbesAreAnswered checks that a new request is answered even when earlier connections have reached the limit.
 func TestProbesAreAnswered(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

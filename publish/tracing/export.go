@@ -22,22 +22,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exporter sends spans with OTLP as JSON over HTTP, because every collector accepts this format. OpenTelemetry's
-// exporter would add 2 MB of unused gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+// exporter sends spans with OTLP as JSON over HTTP, because all collectors accept this format. OpenTelemetry's exporter
+// would add 2 MB of gRPC code that is not used. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
 	timeout time.Duration
-	failed  string // the last error; empty after a success
+	failed  string // the last error; "" after a success
 }
 
-// variable returns an environment variable for traces, or else the variable with the same name for all signals.
+// variable returns an environment variable for traces or, if it is not set, the variable for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
 // newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
-// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the invalid variable.
+// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. An error names the invalid variable.
 func newExporter(now func() time.Time) (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
@@ -49,7 +49,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		Name: "the collector",
 	}
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
-	if e.ask.Base == "" { // use the endpoint for all signals
+	if e.ask.Base == "" { // without an endpoint for traces, use the endpoint for all signals
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
@@ -100,8 +100,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter. It must not be called concurrently. If an error is the same as before, it
-// returns nil, because the SDK logs each returned error.
+// ExportSpans implements trace.SpanExporter. It must not be called concurrently. If the last error repeats, it returns
+// nil, because the SDK logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -120,10 +120,10 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; spans are dropped until the collector accepts them", err)
 }
 
-// Shutdown implements trace.SpanExporter. There is nothing to shut down.
+// Shutdown implements trace.SpanExporter. It does nothing.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// These are the numbers of SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
+// These are SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
 const (
 	kindInternal = 1
 	statusError  = 2
@@ -132,7 +132,7 @@ const (
 type object = map[string]any
 
 // encoded converts spans to OTLP's ExportTraceServiceRequest (trace/v1). All spans have the same provider and resource.
-// Identifiers are hexadecimal; 64-bit numbers are strings.
+// Identifiers are in hexadecimal digits, and 64-bit numbers are strings.
 func encoded(spans []trace.ReadOnlySpan) object {
 	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 	all := rollout.Mapped(spans, func(s trace.ReadOnlySpan) object {
@@ -155,7 +155,7 @@ func encoded(spans []trace.ReadOnlySpan) object {
 	}}}
 }
 
-// texts converts attributes to text, because all attributes of gitrollout are strings.
+// texts converts attributes, which are all strings in gitrollout.
 func texts(attributes []attribute.KeyValue) []object {
 	return rollout.Mapped(attributes, func(a attribute.KeyValue) object {
 		return object{"key": string(a.Key), "value": object{"stringValue": a.Value.String()}}

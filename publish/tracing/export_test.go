@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// TestFailuresAreToldOnce checks that a failure to send spans is reported once, and again after it has changed or ended.
+// TestFailuresAreToldOnce checks that a failure to send spans is reported once. It is reported again after it has changed or ended.
 func TestFailuresAreToldOnce(t *testing.T) {
 	answer := http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))

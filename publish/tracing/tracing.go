@@ -15,18 +15,18 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that turn on tracing. OpenTelemetry's variables for headers, timeout,
-// sampler and resource attributes are also read.
+// Variables returns the environment variables that enable tracing. OpenTelemetry's variables for headers, timeout,
+// sampler and resource attributes also have an effect.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describes the process that sends spans.
+// Options describes the process whose spans are sent.
 type Options struct {
 	Version string
 	Cluster string
-	Now     func() time.Time // the clock for the header Retry-After of a collector
-	Problem func(error)      // called from any goroutine when spans cannot be sent
+	Now     func() time.Time // the clock for a collector's Retry-After header
+	Problem func(error)      // called when spans cannot be sent, from any goroutine
 }
 
 // Tracing sends spans until Stop is called.
@@ -35,7 +35,7 @@ type Tracing struct{ provider *trace.TracerProvider }
 // scope is the name of OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export to the collector in the environment. If the collector does not answer, passes do not wait.
+// Start prepares the export to the collector in the environment. If the collector does not respond, no pass waits.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -46,7 +46,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(), // last, because OTEL_SERVICE_NAME overrides the name above
+		resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME overrides the name above
 	)
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends the remaining spans and ends tracing.
+// Stop sends the remaining spans, and then ends tracing.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 const appKey = attribute.Key("gitrollout.app")
@@ -76,10 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is the maximum time of a render whose result comes from memory. A kustomize build takes longer.
+// fromMemory is the maximum duration of a render whose result is cached. A kustomize build takes longer.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops the spans of renders that took less than fromMemory, because they would fill the queue.
+// withoutMemory drops the spans of renders that take less than fromMemory, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

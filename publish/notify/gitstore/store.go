@@ -1,4 +1,4 @@
-// Package gitstore records in Git which events were sent to each receiver.
+// Package gitstore records in Git the events that were sent to each receiver.
 package gitstore
 
 import (
@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store keeps the record of sent notifications on its own branch, separate from the state branch.
+// Store keeps the record of sent notifications on a separate branch, not on the state branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It never replaces an unreadable record, which may be from a newer version.
+// Update implements worker.Options.Update. It never replaces an unreadable record, as a newer version may have made it.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
@@ -57,7 +57,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.
 	return err
 }
 
-// Recorded implements worker.Options.History. It returns commits of the state branch.
+// Recorded implements worker.Options.History. It returns commits on the state branch.
 func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone

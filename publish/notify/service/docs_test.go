@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPage checks that the tables in docs/notifications.md agree with the code.
+// TestPage checks that the tables in docs/notifications.md are the same as in the code.
 func TestPage(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/notifications.md")
 	must(t, err)

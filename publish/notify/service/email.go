@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendEmail sends one message to all recipients. The Message-ID follows from the event, so servers may drop a repeat.
+// sendEmail sends one message to all recipients. Its Message-ID follows from the event, so servers may drop a repeat.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -48,8 +48,8 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg.SetMessageIDWithValue(hex.EncodeToString(sum[:16]) + "@" + domain)
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents vacation replies (RFC 3834)
-	// All messages about a release have the same id in References, so mail programs show one thread.
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies (RFC 3834)
+	// All messages about a release have the same id in References, so that mail programs show them as a thread.
 	thread := sha256.Sum256([]byte(m.Cluster + "/" + m.App + "/" + string(m.Release)))
 	msg.SetGenHeader(mail.HeaderReferences, "<"+hex.EncodeToString(thread[:16])+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
@@ -71,7 +71,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient uses port 587 with STARTTLS (the default), port 465 with TLS, or port 25 without TLS.
+// mailClient uses port 587 with STARTTLS (default), port 465 with TLS, or port 25 without TLS.
 func mailClient(s *session) (*mail.Client, error) {
 	options := []mail.Option{mail.WithTimeout(Timeout)}
 	port, without := 587, false
@@ -105,7 +105,7 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail reports whether an error is a 5xx response. Other errors are transient (RFC 5321, section 4.2.1).
+// isFinalMail reports whether an error is a 5xx response. Any other error is transient (RFC 5321, section 4.2.1).
 func isFinalMail(err error) bool {
 	if sent := new(mail.SendError); errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		return sent.ErrorCode() >= 500

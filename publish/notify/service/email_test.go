@@ -29,14 +29,14 @@ import (
 type mailServer struct {
 	t        *testing.T
 	listener net.Listener
-	tls      *tls.Config // nil if the server does not offer TLS
+	tls      *tls.Config // nil: the server does not offer TLS
 	implicit bool        // the connection begins with TLS
 	refuse   string      // the response to each recipient; "" accepts all recipients
 	users    map[string]string
 
 	mails []string
 	to    []string
-	plain bool // whether a mail arrived without TLS
+	plain bool // a mail has arrived without TLS
 }
 
 func (s *mailServer) start() *mailServer {
@@ -157,7 +157,7 @@ func TestEmail(t *testing.T) {
 		tls     string
 		account bool
 		final   bool
-		says    string // part of the error; "" if the mail must arrive
+		says    string // a part of the error; "" if the mail must arrive
 	}{
 		{name: "STARTTLS and a password", server: mailServer{tls: secure, users: users}, account: true},
 		{name: "TLS", server: mailServer{tls: secure, implicit: true, users: users}, tls: "tls", account: true},
@@ -182,7 +182,7 @@ func TestEmail(t *testing.T) {
 			d := deps("")
 			d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 			var ids []string
-			for range 2 { // both mails about the same event must have the same Message-ID
+			for range 2 { // both mails about an event must have the same Message-ID
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
 					compare.CheckNamed(t, "final", c.final, failureOf(t, err).Final)
@@ -220,7 +220,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts checks that the port is 587 by default, 465 with TLS, 25 without TLS, or the configured port.
+// TestMailPorts checks the port: 587 by default, 465 with TLS, 25 without TLS, or the configured one.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},
@@ -237,7 +237,7 @@ func TestMailPorts(t *testing.T) {
 	}
 }
 
-// TestMailsThatCannotBe checks that an invalid sender, recipient or port is a final failure, as are responses from code 500.
+// TestMailsThatCannotBe checks that an invalid sender, recipient or port is a final failure, as is a 5xx response.
 func TestMailsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(rollout.Receiver){
 		"sender":    func(r rollout.Receiver) { r.Settings["from"] = "nobody" },

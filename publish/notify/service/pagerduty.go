@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendPagerDuty triggers and resolves incidents. The dedup_key identifies a problem, so a repeat opens no second
+// sendPagerDuty triggers and resolves incidents. The dedup_key identifies a problem, so that a repeat opens no second
 // incident. https://developer.pagerduty.com/docs/events-api-v2-overview
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"

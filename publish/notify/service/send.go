@@ -22,24 +22,24 @@ type Deps struct {
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
-	TLS      *tls.Config // for email; nil means the system's certificates
+	TLS      *tls.Config // for email; nil for the system's certificates
 	Now      func() time.Time
 }
 
-// Timeout is the time limit of one attempt to send a message.
+// Timeout limits an attempt to send a message.
 const Timeout = 10 * time.Second
 
-// Failure is the error of Send after a message was not delivered.
+// Failure is the error of Send if the message was not delivered.
 type Failure struct {
-	Final bool          // another attempt cannot succeed
+	Final bool          // a retry cannot succeed
 	After time.Duration // the pause that the service requested, or 0
 	msg   string
 }
 
-// Error returns the service's message without credentials.
+// Error returns the service's message, without credentials.
 func (f *Failure) Error() string { return f.msg }
 
-// Send makes one attempt to send a message. The error is a *Failure.
+// Send makes one attempt to send a message. Its error is a *Failure.
 func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
 	return table.send(ctx, deps, r, m)
 }
@@ -70,7 +70,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the receiver's credentials. It reads them for each message, because credentials may change.
+// open reads the receiver's credentials. It reads them again for each message, because they may change.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -112,7 +112,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 		}
 		value, where = data[c.Secret.Key], fmt.Sprintf("the key %s of the Secret %s", c.Secret.Key, c.Secret.Name)
 	}
-	value = strings.TrimSpace(value) // editors end a file with a line break
+	value = strings.TrimSpace(value) // editors end a file with a newline
 	if value == "" {
 		return "", fmt.Errorf("%s is empty or not there", where)
 	}
@@ -120,7 +120,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash. The default address is usual.
+// base returns the address of a service's API without a final slash, by default the address usual.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -130,7 +130,7 @@ func (s *session) base(usual string) string {
 
 type object = map[string]any
 
-// post sends a value as JSON and returns the body of a 2xx response.
+// post sends a value as JSON, and returns the body of a 2xx response.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 // passes lists the statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
-// postBytes sends JSON with the given media type. A 2xx response with an incomplete body is a success, because a retry
-// would send the message again.
+// postBytes sends JSON with the given media type. A 2xx response with an incomplete body counts as success, because a
+// retry would send the message twice.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -156,7 +156,7 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		// A retry is useless after another status, for example a redirect to another host.
+		// After any other status, such as a redirect to another host, a retry cannot succeed.
 		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed

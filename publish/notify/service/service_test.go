@@ -36,13 +36,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver. The test server at the URL server stands for the receiver's service.
+// send sends an event to a receiver whose service is the test server with the URL server.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
 }
 
-// failureOf returns err as a Failure. It fails the test if the text of err contains a credential.
+// failureOf returns err as a Failure. If the text of err contains a credential, it fails the test.
 func failureOf(t *testing.T, err error) *Failure {
 	t.Helper()
 	var failed *Failure
@@ -53,7 +53,7 @@ func failureOf(t *testing.T, err error) *Failure {
 	return failed
 }
 
-// recording returns a server that answers with code. The Authorization header and body of each request are added to taken.
+// recording returns a server that responds with code. It adds the Authorization header and the body of each request to taken.
 func recording(t *testing.T, code int) (url string, taken *[]string) {
 	t.Helper()
 	taken = new([]string)
@@ -66,7 +66,7 @@ func recording(t *testing.T, code int) (url string, taken *[]string) {
 	return server.URL, taken
 }
 
-// aborted returns an event with texts that contain links and mentions.
+// aborted returns an event whose texts contain links and mentions.
 func aborted() rollout.Event {
 	return rollout.Event{
 		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at,
@@ -82,7 +82,7 @@ func aborted() rollout.Event {
 	}
 }
 
-// recovered returns the event that ends the trouble in the event aborted.
+// recovered returns the event that ends the problem in the event aborted.
 func recovered() rollout.Event {
 	e := aborted()
 	e.ID = strings.Repeat("cd", 20) + "/shop"
@@ -99,19 +99,19 @@ type request struct {
 	Body    json.RawMessage   `json:"body"`
 }
 
-// contract describes a service's API according to its public documentation.
+// contract describes a service's API as its public documentation does.
 type contract struct {
 	path     func(string) bool
-	auth     [2]string // name and value of the header with the credential
-	media    string    // Content-Type; "" means application/json
-	required []string  // paths of the fields that the body must have
+	auth     [2]string // name and value of the credential's header
+	media    string    // Content-Type; "" for application/json
+	required []string  // paths of the body's required fields
 	status   int
 	answer   string
 }
 
 func is(path string) func(string) bool { return func(got string) bool { return got == path } }
 
-// hookPath is the path in the URL of a webhook. Its last part is secret.
+// hookPath is the path of a webhook's URL. Its last part is secret.
 const hookPath = "/hooks/T0000/s3cr3t-of-the-webhook"
 
 var contracts = map[string]contract{
@@ -136,7 +136,7 @@ var contracts = map[string]contract{
 		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve returns a server that fails the test if a request violates the contract. It records all requests in taken.
+// serve returns a server that fails the test if a request violates the contract. It appends each request to taken.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -187,7 +187,7 @@ func has(v any, path []string) bool {
 	return false
 }
 
-// env returns the environment variables with the tests' credentials. The URL of the webhook is on the given server.
+// env returns the environment variables with the tests' credentials. The webhook's URL is on the given server.
 func env(server string) func(string) string {
 	return func(name string) string {
 		return map[string]string{
@@ -197,7 +197,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf returns a receiver for a service in contracts, with the given server as its address.
+// receiverOf returns a receiver for a service in contracts. The server is the service's address.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
 		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
@@ -245,7 +245,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	return m
 }
 
-// TestContracts sends a trouble and then its end to each service, and compares the requests with golden files.
+// TestContracts sends the begin and the end of a problem to each service, and compares the requests with golden files.
 func TestContracts(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestMessagesThatSayLittle(t *testing.T) {
 	}
 }
 
-// TestSlackTakesLongTexts checks that texts stay within the limits of Slack's blocks, even if escapes make the texts longer.
+// TestSlackTakesLongTexts checks that texts stay within the limits of Slack's blocks, even though escapes lengthen them.
 func TestSlackTakesLongTexts(t *testing.T) {
 	long := strings.Repeat("<", 2500)
 	m, err := templated(rollout.Receiver{Service: "slack"},
@@ -336,7 +336,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone checks that a message opens no trouble if the message only ends a trouble, or has no trouble.
+// TestEndsAlone checks that a message opens no incident if it only ends a problem, or has no problem.
 func TestEndsAlone(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
@@ -361,7 +361,7 @@ func TestEndsAlone(t *testing.T) {
 	}
 }
 
-// TestSettingsOfServices checks the setting channel of Rocket.Chat, and the credential token of Alertmanager.
+// TestSettingsOfServices checks Rocket.Chat's setting channel, and Alertmanager's credential token.
 func TestSettingsOfServices(t *testing.T) {
 	url, taken := recording(t, http.StatusOK)
 	chat, alerts := receiverOf("rocketChat", url), receiverOf("alertmanager", url)
@@ -373,8 +373,8 @@ func TestSettingsOfServices(t *testing.T) {
 	}
 }
 
-// TestFailures checks which failures are final, and which pause follows other failures. No error may contain a credential, even if the
-// service's response repeats the credential.
+// TestFailures checks which failures are final, and the pause after other failures. No error may contain a credential,
+// even if the service's response contains it.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -418,7 +418,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// status returns a handler whose response repeats the request, as the responses of some services do.
+// status returns a handler whose response contains the request, as some services' responses do.
 func status(code int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -494,7 +494,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestTableIsTheConfigurations checks that the table has exactly the services that a configuration may name.
+// TestTableIsTheConfigurations checks that the table has exactly the services that a configuration may have.
 func TestTableIsTheConfigurations(t *testing.T) {
 	compare.CheckNamed(t, "services", slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table)))
 	for name, row := range table {
@@ -505,8 +505,8 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown checks texts by hostile authors in services that support Markdown. The messages must contain no mention,
-// and no link whose text hides its address.
+// TestForeignTextsAreNoMarkdown checks hostile authors' texts in services that support Markdown. The messages must
+// contain no mention, and no link whose text hides its address.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {

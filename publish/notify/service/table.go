@@ -9,21 +9,21 @@ import (
 
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // the events for receivers that select no events
+	defaults []rollout.EventKind // the events for receivers that have selected none
 	resolves bool                // the service also gets a message at the end of a problem
 	dedups   bool                // a repeated message can be recognized by its key
 }
 
-// chat lists the events that chat services get by default.
+// chat lists the default events of chat services.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps services to their rows. The key is the name of the service's block in a receiver's configuration.
+// rows maps services to their rows. The key is the service's block in a receiver's configuration.
 type rows map[string]row
 
-// table lists all services. Each service has a file NAME.go, a template of its messages, or both.
+// table lists all services. Each has a file NAME.go, a template of its messages, or both.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendChat, defaults: chat},
@@ -46,5 +46,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether the service, or the program that reads the message, can recognize a repeated message.
+// Dedups reports whether the service, or the reader of its messages, can recognize a repeated message.
 func Dedups(service string) bool { return table[service].dedups }

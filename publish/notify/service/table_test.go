@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendPigeon sends to a service that only this test has. This function and a row in the table are enough to support the service.
+// sendPigeon sends to a service that exists only in this test. This function and a row in the table suffice to support the service.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
 }
 
-// TestAServiceIsOneLine adds a service as a row of the table. The service must get its settings and credentials, and no error may contain a
-// credential.
+// TestAServiceIsOneLine adds a service as a row of the table. The service must get its settings and credentials. No
+// error may contain a credential.
 func TestAServiceIsOneLine(t *testing.T) {
 	var told []string
 	status := http.StatusOK

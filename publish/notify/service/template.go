@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates has the messages of services: the YAML of the JSON that a service receives.
+// templates has the services' messages: the YAML form of the JSON that a service gets.
 //
 //go:embed templates
 var templates embed.FS
@@ -25,7 +25,7 @@ var colors = map[rollout.Outcome]text{
 	rollout.OutcomeNews: "#36c5f0",
 }
 
-// sendChat posts the message of a chat service to a webhook.
+// sendChat posts a chat service's message to a webhook.
 func sendChat(ctx context.Context, s *session, m notify.Message) error {
 	body, err := templated(s.receiver, m)
 	if err == nil {
@@ -34,7 +34,7 @@ func sendChat(ctx context.Context, s *session, m notify.Message) error {
 	return err
 }
 
-// templated returns the message that the template of the receiver's service makes.
+// templated returns the message that the template of the receiver's service generates.
 func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	facts := func(f notify.Fact) fact { return fact{text(f.Name), text(f.Value)} }
 	of := card{
@@ -61,12 +61,12 @@ func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	return body, nil
 }
 
-// card is a message as the templates see it. Templates leave out empty texts, because services refuse null.
+// card is the data of a message for the templates. Templates omit empty texts, because services refuse null.
 type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
-	Outcome, Color text // the color is as in #2eb67d
-	At, Lasts      text // times; an alert lasts until Lasts
+	Outcome, Color text // the color has the form #2eb67d
+	At, Lasts      text // times; an alert ends at Lasts
 	Over           []text
 	Ends           bool
 	Channel        text // the receiver's setting
@@ -75,33 +75,33 @@ type card struct {
 
 type fact struct{ Name, Value text }
 
-// text is a text of a message. A template prints it in quotes, so that no text can add fields to a message.
+// text is a text in a message. Templates print it in quotes, so that no text can add fields to a message.
 type text string
 
 // String returns the text as YAML.
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
 
-// Cut limits the number of characters.
+// Cut limits the text to a number of characters.
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes the Markdown of other authors harmless. The result hides no link behind words and mentions no user.
+// Plain makes other authors' Markdown harmless. The result hides no link behind its words, and mentions no user.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))
 }
 
-// HTML escapes HTML.
+// HTML escapes the text for HTML.
 func (t text) HTML() text { return text(html.EscapeString(string(t))) }
 
-// Slack escapes the text so that it cannot contain links or mentions.
+// Slack escapes the text for Slack, so that it contains no links or mentions.
 func (t text) Slack() text {
 	return text(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(string(t)))
 }
 
-// NoBar replaces the character that separates the address from the words of a link in Slack.
+// NoBar replaces the character that separates a link's address from its words in Slack.
 func (t text) NoBar() text { return text(strings.ReplaceAll(string(t), "|", "¦")) }
 
-// Number returns a color as a number.
+// Number returns a color such as #2eb67d as a number.
 func (t text) Number() (int64, error) {
 	return strconv.ParseInt(strings.TrimPrefix(string(t), "#"), 16, 32)
 }

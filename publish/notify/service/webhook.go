@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in structured mode. Source and ID are equal in a repeated event.
+// cloudEvent is a CloudEvent 1.0 in structured mode. If an event is repeated, Source and ID stay the same.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
@@ -28,13 +28,13 @@ type cloudEvent struct {
 	Data            eventData `json:"data"`
 }
 
-// eventData is the content of the event. Later versions may add fields.
+// eventData is the event's content. Later versions may add fields.
 type eventData struct {
 	rollout.Event
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader is the header with "sha256=" and the body's HMAC as hexadecimal digits, as in webhooks of forges.
+// signatureHeader has "sha256=" and the body's HMAC in hexadecimal digits, as in the webhooks of forges.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

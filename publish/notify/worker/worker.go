@@ -1,4 +1,4 @@
-// Package worker sends notifications about commits of the state branch in the background, so that no release waits for
+// Package worker sends notifications about commits on the state branch in the background, so that no release waits for
 // a receiver. A record in Git has a cursor for each receiver. A process claims messages in the record by
 // compare-and-swap, so that no two processes send the same message. After a crash, the next process sends claimed
 // messages again. It marks them as possible repeats, unless the service recognizes repeats.
@@ -18,29 +18,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is the error of History if the commit is too old, or is no longer part of the state branch.
+// ErrGone is the error of History if the commit is too old, or if the state branch no longer contains it.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options are the dependencies of a Worker.
 type Options struct {
-	ID      string // differs from the ID of each other process
+	ID      string // differs from all other processes' IDs
 	Cluster string
-	// Update lets change edit the record, again after a conflict. If change fails or edits nothing, it writes nothing.
+	// Update edits the record with change, again after a conflict. If change fails or edits nothing, nothing is written.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists state commits up to upTo, oldest first. If `after` is not empty, it lists only newer commits.
+	// History lists state commits up to upTo, oldest first. If `after` is not "", it lists only newer commits.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread makes the pause before a retry slightly longer, so that processes do not retry together. It may be nil.
+	// Spread lengthens the pause before a retry, so that processes do not retry at the same time. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log gets either a problem or a description of completed work. It gets each problem once, even if the problem lasts.
+	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
 }
 
-// maxKnown limits how many states of the process's commits are kept in memory. A state takes a few kilobytes.
+// maxKnown limits the states of this process's commits that are kept in memory. A state takes a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -52,28 +52,28 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // the head when this process first saw a receiver; the key is the receiver
+	base   map[string]string // the state branch's head when this process first saw a receiver, by receiver
 	known  []rollout.StateCommit
 	asked  int // number of calls of Notify
-	served int // the value of asked when the last complete round began
+	served int // the value of asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
-	record    *rollout.Notified         // the last known record; nil if it was not read yet
-	unwritten map[string]rollout.Cursor // cursors that must be written to the record; the key is the receiver
+	record    *rollout.Notified         // the last known record; nil before the first read
+	unwritten map[string]rollout.Cursor // cursors that are not in the record yet, by receiver
 	retries   map[string]retry
-	trouble   retry             // when to read or write the record again after a failure
-	foreign   string            // the claim of another process; empty if there is none
-	since     time.Time         // time of the last change of foreign
-	reported  map[string]string // the last problem; the key is a receiver, "template of" a receiver, or "" for the record
+	trouble   retry             // when to read or write the record again, after a failure
+	foreign   string            // another process's claim; "" for none
+	since     time.Time         // when foreign last changed
+	reported  map[string]string // the last problem, by receiver, by "template of" a receiver, or by "" for the record
 }
 
-// retry holds the number of failures, and the time of the next attempt.
+// retry holds the number of failures, and the time of the next try.
 type retry struct {
 	tries int
 	after time.Time
 }
 
-// New returns a Worker that has no configuration yet.
+// New returns a Worker without a configuration.
 func New(o Options) *Worker {
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
@@ -86,7 +86,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify implements adapters.Notifier. It stores its arguments for Run, and does not wait.
+// Notify implements adapters.Notifier. It stores its arguments for Run and does not wait.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.StateCommit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // no receiver is or was configured
+		return // neither the old nor the new configuration has receivers
 	}
 	if made != nil {
 		w.keep(*made)
@@ -110,7 +110,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep stores a commit. If there are more than maxKnown states, it drops the oldest commits. The caller holds the lock.
+// keep stores a commit. Beyond maxKnown states, it drops the oldest commits. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -122,7 +122,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends messages until the context ends, and then writes the last cursors to the record.
+// Run sends messages until the context ends. At the end, it writes the last cursors to the record.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -137,7 +137,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // if foreign is set, another process is still sending messages
+		if w.foreign == "" { // otherwise, another process is still sending messages
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -150,7 +150,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors, because the next process sends all messages after the recorded cursors again.
+// settle writes the last cursors, because the next process repeats all messages after the recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -168,10 +168,10 @@ func (w *Worker) settle() {
 	}
 }
 
-// lastWrite is the time limit of settle.
+// lastWrite limits the time of settle.
 const lastWrite = 5 * time.Second
 
-// Flush waits until the worker has tried every message once, or until the context ends.
+// Flush waits until the worker has tried each message once, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -203,7 +203,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits that are newer than the commit `after`. It reads Git only if w.known lacks one.
+// line returns the commits after the commit `after`. It reads Git only if a commit is not in w.known.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -220,10 +220,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 	return line, nil
 }
 
-// errAhead means that another process recorded a cursor that is newer than the known head.
+// errAhead means that another process has recorded a cursor that is newer than the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads these commits from Git. The error is errAhead if `after` is newer than upTo, or ErrGone after a rewrite.
+// read reads these commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -238,7 +238,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateC
 	return nil, err
 }
 
-// report logs a problem once. It logs again if the text changes, or if the problem returns after its end.
+// report logs a problem once. It logs the problem again if its text changes, or if it returns after its end.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
@@ -250,7 +250,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after one more failure. asked is the pause that the service requested, or 0.
+// next returns the retry after another failure. asked is the pause that the service requested, or 0.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))

@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStories runs each test case in stories with synctest, so that pauses take no real time.
+// TestStories runs the cases in stories with synctest, so that pauses take no real time.
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, story) })
 	}
 }
 
-// stories are test cases with one or more processes, with receivers, and with a record in Git.
+// stories are cases with one or more processes, with receivers, and with a record in Git.
 var stories = map[string]func(t *testing.T){
 	"each message is sent once": func(t *testing.T) {
 		w, p, end := started(t, chat("a"), chat("b"))
@@ -38,7 +38,7 @@ var stories = map[string]func(t *testing.T){
 		w.wantTold(rollout.Cursor{Told: c.ID})
 		_, again := w.process("two")
 		again(true)
-		if w.writes > 5 { // one write at the start, and two for each commit: the claim and the cursors
+		if w.writes > 5 { // one write at the start, and two per commit: the claim and the cursors
 			t.Errorf("%d writes for two commits", w.writes)
 		}
 	},
@@ -189,7 +189,7 @@ var stories = map[string]func(t *testing.T){
 		w.locked(func() { w.refuse = errors.New("connection refused") })
 		w.push(p, "shop")
 		time.Sleep(time.Second)
-		w.wantInbox(map[string][]string{}) // without a claim in the record, nothing may be sent
+		w.wantInbox(map[string][]string{}) // nothing may be sent until the record has a claim
 		w.locked(func() { w.refuse = nil })
 		time.Sleep(time.Minute)
 		end(true)
@@ -199,7 +199,7 @@ var stories = map[string]func(t *testing.T){
 		w := newWorld(t, chat("a"))
 		w.commit("shop")
 		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil) // events of earlier commits are not sent
+		p.Notify(w.config, w.head(), nil) // no event of an earlier commit is sent
 		synctest.Wait()
 		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
 		p.Notify(w.config, w.head(), nil)
@@ -221,7 +221,7 @@ var stories = map[string]func(t *testing.T){
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
 		w.wantReports("")
 	},
-	// The log also contains the number of messages sent between the outages.
+	// The log also has the number of messages that were sent between the outages.
 	"two outages of a service or of the record are reported twice": func(t *testing.T) {
 		w := newWorld(t, chat("a"))
 		down, tries := false, 0
@@ -262,7 +262,7 @@ var stories = map[string]func(t *testing.T){
 		compare.CheckNamed(t, "the refusal is reported as it is", true, slices.Contains(w.reports, "notifications wait: refused"))
 		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
 	},
-	// In the log, messages that were refused for good do not count as sent.
+	// In the log, messages that were refused permanently do not count as sent.
 	"only the failed messages of a commit are sent again": func(t *testing.T) {
 		w, p, end := started(t, chat("a"))
 		synctest.Wait()
@@ -291,7 +291,7 @@ var stories = map[string]func(t *testing.T){
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
 	},
-	// The record is written for a cursor that lags more than 100 commits behind.
+	// The record is written if a cursor lags more than 100 commits behind.
 	"receivers without messages are recorded along with others": func(t *testing.T) {
 		quiet := chat("quiet")
 		quiet.Apps = []string{"none"}
@@ -331,7 +331,7 @@ var stories = map[string]func(t *testing.T){
 		p.Notify(w.config, w.head(), nil)
 		time.Sleep(20 * time.Second)
 		w.mu.Lock()
-		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // the other process is still alive
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // the other process still runs
 		w.mu.Unlock()
 		c := w.commit() // makes the process read the record again
 		p.Notify(w.config, c.ID, c)
@@ -365,12 +365,12 @@ var stories = map[string]func(t *testing.T){
 	},
 }
 
-// TestKilled checks which messages the next process sends after a process was killed, before or after it claimed messages. No message may
-// be lost, and possible repeats must be marked.
+// TestKilled kills a process before or after it has claimed messages, and checks which messages the next process sends.
+// No message may be lost, and possible repeats must be marked.
 func TestKilled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		claim string // the last commit that the killed process claimed
+		claim string // the last commit that the killed process has claimed
 		want  []string
 	}{
 		{name: "before it claimed", want: []string{"02/shop", "03/shop"}},
@@ -393,7 +393,7 @@ func TestKilled(t *testing.T) {
 				p.Notify(w.config, w.head(), nil)
 				synctest.Wait()
 				if c.claim != "" {
-					w.wantInbox(map[string][]string{}) // the claiming process may still be alive
+					w.wantInbox(map[string][]string{}) // the process with the claim may still run
 				}
 				time.Sleep(31 * time.Second)
 				end(true)
@@ -403,8 +403,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills a process after each possible number of sent messages and writes, and starts another process. All messages must
-// arrive in order, and repeats must be marked.
+// TestKilledAnywhere kills a process after each possible number of sent messages and writes, and then starts another
+// process. All messages must arrive in order, and repeats must be marked.
 func TestKilledAnywhere(t *testing.T) {
 	for effects := range 12 {
 		t.Run(fmt.Sprint(effects), func(t *testing.T) {
@@ -436,7 +436,7 @@ func TestKilledAnywhere(t *testing.T) {
 				left = -1 // from now on, the first process can neither write the record nor send messages
 				end(false)
 				if len(w.record.Receivers) == 0 {
-					return // the first process has not yet recorded a receiver, so no message is due
+					return // no message is due, because the first process has recorded no receiver yet
 				}
 				next, end := w.process("second")
 				next.Notify(w.config, w.head(), nil)
@@ -458,7 +458,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread checks that the pause before a retry is Spread's result, but at least the pause that the service requests.
+// TestTriesAreSpread checks that the pause before a retry is the result of Spread, but at least the pause that the service requests.
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
@@ -466,7 +466,7 @@ func TestTriesAreSpread(t *testing.T) {
 	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
-// TestNobodyIsTold checks that calls of Notify without receivers cause no work, except to forget earlier receivers.
+// TestNobodyIsTold checks that Notify without receivers causes no work, except that earlier receivers are forgotten.
 func TestNobodyIsTold(t *testing.T) {
 	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
 	w := New(Options{})
@@ -479,7 +479,7 @@ func TestNobodyIsTold(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Flush(ended) // must not wait, because there are no receivers
+	w.Flush(ended) // must not wait, because no receiver is configured
 }
 
 // TestKnownIsBounded checks that keep drops the oldest commits, so that at most 1000 commits and app states remain in total.
@@ -495,7 +495,7 @@ func TestKnownIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all commits.
+// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all the commits.
 func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	broken := errors.New("no connection")
 	for name, c := range map[string]struct {
@@ -541,14 +541,14 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestTakenOverMeanwhile checks a process that sent messages, but could not record this. After another process has taken over, it must not
-// overwrite the other's record, neither later nor when it ends.
+// TestTakenOverMeanwhile checks a process that has sent messages, but could not record them as sent. After another
+// process has taken over, it must never overwrite the other process's record, not even at its end.
 func TestTakenOverMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
-				cut := false // process "one" cannot reach the record
+				cut := false // whether process "one" cannot reach the record
 				one, endOne := w.processWith("one", func(o *Options) {
 					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						is := false

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// world has a state branch, a record with compare-and-swap, and receivers with an inbox for their messages.
+// world has a state branch, a record with compare-and-swap, and receivers with inboxes.
 type world struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -23,10 +23,10 @@ type world struct {
 	record  rollout.Notified
 	writes  int
 	reads   int
-	refuse  error // the error of each read or write of the record
+	refuse  error // the error of each read and write of the record
 	inbox   map[string][]string
 	answer  func(receiver string, m notify.Message) (final bool, after time.Duration, err error)
-	during  func() // called during each attempt to send a message
+	during  func() // called at each attempt to send a message
 	reports []string
 	done    []string
 	config  *rollout.Config
@@ -38,7 +38,7 @@ func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
 
 func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
 
-// commit adds a state commit in which a release of each given app starts, and returns the commit.
+// commit adds a commit to the state branch, in which a release of each given app starts. It returns the commit.
 func (w *world) commit(apps ...string) *rollout.StateCommit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *world) head() string {
 	return w.line[len(w.line)-1].ID
 }
 
-// update changes the record by compare-and-swap, as a push to a branch would.
+// update changes the record by compare-and-swap, as a push to a branch does.
 func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Notified) error) error {
 	for {
 		w.mu.Lock()
@@ -119,7 +119,7 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 	return false, 0, nil
 }
 
-// started returns a world and a process that starts before the first commit.
+// started returns a world, and a process that has started before the first commit.
 func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, end func(flush bool)) {
 	w = newWorld(t, receivers...)
 	p, end = w.process("one")
@@ -127,21 +127,21 @@ func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, 
 	return w, p, end
 }
 
-// push adds a commit in which a release of each given app starts, and notifies a process.
+// push adds a commit in which a release of each given app starts, and calls a process's Notify.
 func (w *world) push(p *Worker, apps ...string) *rollout.StateCommit {
 	c := w.commit(apps...)
 	p.Notify(w.config, c.ID, c)
 	return c
 }
 
-// locked calls change while no process accesses the world.
+// locked calls change. Meanwhile, no process can access the world.
 func (w *world) locked(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// process starts a worker. The function end ends the worker, after a Flush if flush is true.
+// process starts a worker. The function end stops the worker, after a Flush if flush is true.
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 	return w.processWith(id, func(*Options) {})
 }
@@ -181,7 +181,7 @@ func (w *world) processWith(id string, change func(*Options)) (worker *Worker, e
 	}
 }
 
-// wantReports checks the reported problems. Each problem must contain the part with the same index.
+// wantReports checks the reported problems: the n-th must contain the n-th part.
 func (w *world) wantReports(parts ...string) {
 	w.t.Helper()
 	if !slices.EqualFunc(w.reports, parts, strings.Contains) {
@@ -189,7 +189,7 @@ func (w *world) wantReports(parts ...string) {
 	}
 }
 
-// wantTold checks that the record has the cursor want for the receiver a, and that no messages are claimed.
+// wantTold checks that receiver a has the cursor want in the record, and that no messages are claimed.
 func (w *world) wantTold(want rollout.Cursor) {
 	w.t.Helper()
 	if w.record.Receivers["a"] != want || w.record.By != "" {
