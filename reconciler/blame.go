@@ -77,8 +77,8 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with its author. If the promotion file is older than this process, withAuthor
-// requests the history since the app's commit. Until the history is read, the error allows only a rollback.
+// withAuthor returns an app's promotion with its author. If the promotion file is older than this process, it requests
+// the history since the app's commit. Until the history is read, it returns an error that permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)

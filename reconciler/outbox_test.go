@@ -14,7 +14,7 @@ import (
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		last, earliest time.Duration // after the first transition
+		last, earliest time.Duration // times since the first transition
 		urgent         bool
 		want           time.Duration
 	}{

@@ -273,7 +273,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving reports for each needed version whether its Service has a ready endpoint, which a route to it requires.
+// serving reports for each needed version whether its Service has a ready endpoint, because its routes need one.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. Goroutines except the first pump may call only current.
+// poller fetches Git and publishes an immutable view. One goroutine uses it. Others may call only the method current.
 type poller struct {
 	*Options
 	preparer
