@@ -62,7 +62,7 @@ func (b *Violations) note(ref rollout.Ref) {
 	}
 }
 
-// Add adds the violations of another app with the same configuration entry to b.
+// Add adds another app's violations to b. Both apps have the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds the file that defines the object ref to an error. The file is in the tree.
+// Blame adds a file to an error: the file in the tree that defines the object ref.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. "/" would not do, because filepath.Join drops a ".." that leaves "/".
+// mount is the repository's root for kustomize. "/" does not work, because filepath.Join drops a ".." that leaves "/".
 const mount = "/repository-root"
 
 // These constants limit one build, in bytes and symlinks. The largest known bundles of CRDs are below 4 MiB.
