@@ -31,7 +31,7 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns the pods of a ControllerRevision. They belong to the workload, so the pin selects them.
+// podsOfRevision returns the pods of a ControllerRevision. The workload owns these pods, so the pin selects them.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

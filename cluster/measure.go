@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. If the Job is missing, it creates it or, with begun, sets state.Gone, because the
-// Job existed earlier. If the Job has another value of the annotation, another run created it: state.Taken is set.
+// EnsureJob returns a Job's state. It creates a missing Job or, if begun is true, sets state.Gone, because the Job
+// existed earlier. If the annotation has another value, another run created the Job, and state.Taken is set.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
