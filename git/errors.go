@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Callers compare errors with these by errors.Is. No error contains a credential.
+// Callers test for these errors with errors.Is. No error contains a credential.
 var (
 	// ErrConflict: a ref was locked, or not at the expected commit, and did not move. Callers fetch and decide again.
 	ErrConflict = rollout.ErrConflict

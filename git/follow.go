@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed holds the last Fetch's decision which commit of the users' branch to read.
+// followed stores which commit of the users' branch the last Fetch has selected for reading.
 type followed struct {
 	configured string // the last commit whose configuration was read
 

@@ -196,7 +196,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The loop continues with the first of these parents. find calls itself for the others, because merges are rare.
+		// The loop continues with the first of these parents. The recursion for the others is shallow, as merges are rare.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err

@@ -34,7 +34,7 @@ type mirror struct {
 }
 
 // recentBytes limits the total size of recently read commits that renew keeps in addition to the heads. It suffices for
-// more than 1,000 commits, even if each has another 40 KB tree of a folder with 1,000 apps.
+// more than 1,000 commits, even if each has a different 40 KB tree of a folder with 1,000 apps.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror, and checks the names of the cluster and the branches.

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Callers compare errors with these by errors.Is. No error of this package contains a credential.
+// Callers test for these errors with errors.Is. No error of this package contains a credential.
 var (
 	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable

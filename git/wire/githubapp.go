@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns a signed token that identifies the app for nine minutes. It begins a minute ago, because clocks differ.
+// jwt returns a signed token that identifies the app for nine minutes. It is valid from a minute ago, as clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {

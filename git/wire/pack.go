@@ -14,7 +14,7 @@ import (
 const (
 	maxBlob   = 16 << 20  // size of a file; apps need no larger files
 	largeBlob = 1 << 20   // a file above this size is large
-	maxLarge  = 128 << 20 // total size of the large files that are kept of a pack
+	maxLarge  = 128 << 20 // total size of the large files that are kept from one pack
 	maxOther  = 64 << 20  // size of a tree or a commit; above this size, reading the pack fails
 	maxBases  = 32 << 20  // total size of omitted files that stay in memory, because later deltas may need them as bases
 )
