@@ -32,7 +32,7 @@ type Options struct {
 	Detail bool
 
 	Signers  git.Verifier // verifies the parent of a new commit; nil for no check
-	Unsigned string       // the fix in the error about unsigned commits, as its last line
+	Unsigned string       // the fix, which is the last line of the error about unsigned commits
 }
 
 // Session is a user's view of the users' branch, of the state branch and, if Client is set, of the cluster.

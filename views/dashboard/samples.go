@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Sample is a workload's progress at a time during a release.
+// Sample is a workload's progress at one moment of a release.
 type Sample struct {
 	At     time.Time `json:"at"`
 	Weight int       `json:"weight"` // desired percent of the new version

@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		goal Goal
 		in   strategies.Input
-		want string // the exit code of "gitrollout status", or "waits" if it waits
+		want string // the exit code of "gitrollout status", or "waits" while the command waits
 	}{
 		"nothing recorded":           {ask, look(now, nil, rollout.State{}), waits},
 		"the old version is healthy": {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), waits},

@@ -127,8 +127,8 @@ func sinceOf(a status.App) time.Time {
 	return time.Time{}
 }
 
-// summary returns the ready pods of all workloads, or "-" if no workload was observed. Step and weight are from the
-// workload in a release that has the lowest weight.
+// summary returns the ready pods of all workloads, or "-" if no workload was observed. The step and the weight are from
+// the workload with the lowest weight among workloads in a release.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0
