@@ -52,7 +52,7 @@ func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
-// tell passes m the report of a pass with the given apps.
+// tell calls m.Tell with the report of a pass that had the given apps.
 func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
 // lacks checks that a text contains none of the parts.
@@ -63,7 +63,7 @@ func lacks(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestLifeOfARelease checks the metrics after each pass of a release, in one process, and in another process that starts in between.
+// TestLifeOfARelease checks the metrics after each pass of a release, in one process and in a process that starts during the release.
 func TestLifeOfARelease(t *testing.T) {
 	inFlight, done := flying(), serving(9*time.Minute)
 	m := newTest(t)

@@ -346,8 +346,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
-// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that show a problem until it is resolved get a message
-// at its end. Other receivers get it only if they have selected its event.
+// TestEndsAreToldToThoseWhoKeepTroublesOpen checks which receivers get a message when a problem ends: services that
+// show a problem until a message resolves it, and receivers that have selected the event.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
 	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)

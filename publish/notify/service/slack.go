@@ -12,7 +12,7 @@ import (
 // slackPasses lists the errors of chat.postMessage that are transient.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
-// sendSlack posts to an incoming webhook or, if there is a token instead, with chat.postMessage.
+// sendSlack posts to an incoming webhook. Without a webhook, it uses chat.postMessage with a token.
 func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	if s.values["url"] != "" {
 		return sendChat(ctx, s, m)

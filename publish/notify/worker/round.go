@@ -12,23 +12,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag is how many commits a recorded cursor may lag behind if no message is due. So a new process reads few commits.
+// maxLag limits how many commits a recorded cursor may lag without a due message. So a new process reads few commits.
 const maxLag = 100
 
-// lease is how long a claim stays unchanged until its process counts as dead.
+// lease is the time after which a process with an unchanged claim counts as dead.
 const lease = 30 * time.Second
 
 // claimTime limits the time to send claimed messages. It is shorter than lease, so that no other process takes over the
-// claim during this time.
+// claim meanwhile.
 const claimTime = 20 * time.Second
 
-// forgotten is the maximum age of a claim. The process of an older claim must be dead, even if two clocks differ.
+// forgotten is the maximum age of a claim. If a claim is older, its process is dead, even if clocks differ.
 const forgotten = 10 * time.Minute
 
-// errBusy means that another process has claimed messages and is sending them.
+// errBusy means that another process has claimed messages, and is sending them.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
-// task has the messages to send to one receiver in one round.
+// task has the messages for a receiver in a round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
@@ -38,17 +38,17 @@ type task struct {
 type plan struct {
 	tasks   []task
 	changed bool
-	wait    time.Duration // the longest pause until the next round
+	wait    time.Duration // the pause until the next round is at most this long
 }
 
-// round writes cursors to the record, claims due messages and sends them. It returns the pause until the next round.
+// round writes cursors to the record, claims due messages, and sends them. It returns the pause before the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // send no request if the last known record shows that nothing is due
+	if w.record != nil { // if nothing is due according to the last known record, send no request
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -88,7 +88,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages in n. After a conflict, it runs again, so it changes only foreign, since and reported in w.
+// plan claims due messages in n. It runs again after a conflict, so it changes only foreign, since and reported in w.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -136,7 +136,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record is written anyway, so include these cursors
+		maps.Copy(n.Receivers, lagging) // the record is written anyway, so add these cursors
 	}
 	return p, nil
 }
@@ -150,7 +150,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets By to this process if there are claims, and to "" if there are none.
+// sign sets By to this process, or to "" if there are no claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -163,15 +163,15 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. A process counts as dead if its claim stays unchanged for
-// the time lease, by the clock of this machine. There is no wait for a claim older than the constant forgotten.
+// busy returns how long to wait for another process's claim. If the claim stays unchanged for the time lease, by this
+// machine's clock, the process counts as dead. If a claim is older than forgotten, busy does not wait.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // a short process, such as "gitrollout once", cannot wait for the end of the lease
+		w.foreign = "" // a short-lived process, such as "gitrollout once", cannot wait until the lease ends
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
@@ -184,7 +184,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns the messages for a receiver, and the number of commits by which the receiver's cursor lags behind.
+// task returns the messages for a receiver, and the number of commits by which its cursor lags behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -221,7 +221,7 @@ func (w *Worker) task(
 	return t, len(line), nil
 }
 
-// carryOut sends the messages of all tasks. The receivers get their messages concurrently.
+// carryOut sends the messages of all tasks, to all receivers concurrently.
 func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -237,13 +237,13 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 }
 
 type sent struct {
-	n       int     // number of messages that were delivered or refused for good
-	refused []error // one error for each message that was refused for good
-	failed  error   // the error of the message after these; nil if all messages were sent
+	n       int     // number of messages that were delivered or refused permanently
+	refused []error // an error for each permanently refused message
+	failed  error   // the error of the next message; nil if all messages were sent
 	after   time.Duration
 }
 
-// send sends messages in order, until a message must be tried again or the time is over.
+// send sends messages in order, until a message must be tried again, or the time is over.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -267,7 +267,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note keeps the result of a task in w. The next round writes the result to the record.
+// note stores a task's result in w. The next round writes it to the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
@@ -275,7 +275,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // keep the claim, because the message may have arrived
+	case ctx.Err() != nil: // the message may have arrived, so keep the claim
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}
