@@ -77,7 +77,7 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 }
 
 // applyEach applies objects one by one after an apply of all objects has failed. It keeps their order, because traffic
-// must move before pods. It ignores an InvalidError, such as for another owner's object, and stops at any other error.
+// must move before pods. It ignores an InvalidError, for example about another owner, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

@@ -35,7 +35,7 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before returns the last text about a subject, or the new text without one. If isOver, it forgets the subject.
+// before stores a new text about a subject. It returns the last text, or else the new one. isOver forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {

@@ -38,7 +38,7 @@ type Renderer = source.Renderer
 
 // Observer reads the cluster. Observe uses watch caches. Its parameter routes has the objects whose status a router
 // writes. Serves asks the API server whether one version's pods have a ready endpoint of a Service. SameTemplate asks
-// the API server whether an apply would keep the running pod template. OtherOwners returns other owners.
+// the API server whether an apply would keep the running pod template. OtherOwners returns the objects' other owners.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)

@@ -28,7 +28,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer unrecorded removals
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer an app that is not held yet
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)

@@ -257,7 +257,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches the commits in "line" for the last change of an app's head. If line is empty, it is unknown.
+// setHistory queues a search of line for the last change of an app's head. If line is empty, the newest commit counts.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

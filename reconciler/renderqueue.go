@@ -56,7 +56,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run does jobs until close or, unless waits is true, until the queue is empty. It reports whether it did any job.
+// run renders jobs until close or, if waits is false, until the queue is empty. It reports whether it ran any job.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

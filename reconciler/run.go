@@ -210,8 +210,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when to push. The first and the last transition arrived at since and last. The push interval ends at
-// earliest, and urgent transitions ignore it.
+// pushAt returns when to push transitions that arrived between since and last. The push interval ends at earliest, and
+// urgent transitions ignore it.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since

@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
 }
 
-// TestTouchesDoNotDelayTheNextTry checks that an app's next try comes no later after many failed passes at one moment.
+// TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try no longer than one does.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }

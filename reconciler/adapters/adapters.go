@@ -149,7 +149,7 @@ func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 // Grace is how long a pass may continue after the process is told to stop. Kubernetes kills a pod only after 30 s.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that is cancelled when the time Grace has passed since the end of its parent.
+// Outlive returns a context that is cancelled when the parent's end is as long ago as Grace.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

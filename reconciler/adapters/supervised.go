@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is the time that work has to return after Grace, at whose end the last write is cancelled.
+// graceToEnd is how long work may take to return after Grace. At the end of Grace, its last write is cancelled.
 const graceToEnd = 5 * time.Second

@@ -423,7 +423,7 @@ func TestOverIsOver(t *testing.T) {
 	b.wantTrouble(t, "")
 }
 
-// TestFailedRequestsAreTidiedUp checks that the Job of a failed request, which may have been created, stays until the analysis ends.
+// TestFailedRequestsAreTidiedUp checks a failed request that may have created its Job. The Job must stay until the analysis ends.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })

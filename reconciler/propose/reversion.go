@@ -61,7 +61,7 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 }
 
 // NewReversion restores an app from commit old, but keeps the replicas at head. The app's renders at head and old are
-// from and to. The parameter all has all renders at head. An unreadable file or changed entry in config.yaml fails it.
+// from and to. The parameter all has all renders at head. It fails if a file is unreadable or the app's entry changed.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)

@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with each number from 0 to n-1, at most "most" calls at a time. It waits for all calls.
+// Each calls do(0) to do(n-1), and runs at most "most" calls at the same time. It waits for all calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup
