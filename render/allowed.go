@@ -91,7 +91,7 @@ func Quoted(text string) string {
 }
 
 // Allow returns an InvalidError with the reason Forbidden if the app's entry does not allow an object. The entry is in
-// the file config, and own is gitrollout's namespace. Do not check older commits: rollbacks to them stay allowed.
+// the file config, and own is gitrollout's namespace. Callers check only new commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {

@@ -15,8 +15,8 @@ type InvalidName struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. A matched folder is an app if it has a kustomization or,
-// with helm in the entry, a chart or, with directory, manifests. An InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. A matched folder with a kustomization is an app. If the
+// entry has helm, a chart suffices. If it has directory, manifests suffice. An InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

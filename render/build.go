@@ -113,7 +113,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 }
 
 // options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
-// Without sortOptions, objects are in legacy order, as from the kustomize command but not from its library.
+// Without sortOptions, the order of objects is legacy, as in the kustomize command. Its library has another default.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

@@ -59,8 +59,8 @@ spec:
       - setWeight: 50
 `
 
-// experimentApp returns the base app of testdata/invalid/rollout, with the given Rollout document and with the
-// AnalysisTemplate errors.
+// experimentApp returns the base app of testdata/invalid/rollout, with the given Rollout document and an
+// AnalysisTemplate named "errors".
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")

@@ -131,8 +131,8 @@ func TestHooksOfCharts(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
-// TestHooksThatServicesSelect checks the warning about a Service that selects the pods of a hook Job, because kustomize
-// adds a label to all objects.
+// TestHooksThatServicesSelect checks the warning about a Service that selects a hook Job's pods. In the test, kustomize
+// adds the same label to all objects.
 func TestHooksThatServicesSelect(t *testing.T) {
 	repo := migrating(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n"+
 		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n")

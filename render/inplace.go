@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace holds the texts of errors that say why a kind of workload replaces its pods only in place.
+// inPlace holds texts for errors about a kind of workload that can replace pods only in place.
 type inPlace struct {
 	second     string // why there cannot be a second set of pods
 	beside     string // the end of the message "has no pods …"

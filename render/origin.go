@@ -21,8 +21,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds the file that defines an object to an error. The object is the error's field About or, if About is empty,
-// ref. blame searches all files, because kustomize records origins only in annotations.
+// blame sets an error's file to the file that defines an object. The object is the error's field About or, if About is
+// empty, ref. blame searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,7 +36,7 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// place adds a file and line to an error without a file. They belong to the error's field in the object ref.
+// place sets the file and line of an error without a file to the place of the error's field in the object ref.
 func (o origins) place(invalid *rollout.InvalidError, ref rollout.Ref) {
 	file, _, line := o.source(ref, invalid.Field)
 	invalid.File, invalid.Line, invalid.Msg = file, line, invalid.Msg+" ("+shortRef(ref)+")"
@@ -89,8 +89,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. The Rollout or scaler "from" has the original name,
-// because kustomize does not change it there. renamed also tries the name with the prefix and suffix of from.
+// renamed returns the name that kustomize gave to an object. The Rollout or scaler "from" has the object's original
+// name, which kustomize does not change there. renamed also tries this name with the prefix and suffix of from.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

@@ -76,7 +76,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	}
 }
 
-// TestCloneSetWithoutADocument checks that a CloneSet without a Rollout stays unchanged, but its pod template has a hash.
+// TestCloneSetWithoutADocument checks that a CloneSet without a Rollout has a template hash, but no Spec.
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"

@@ -101,7 +101,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns the kustomization file that the build read in dir. If there is none, it returns "otherwise".
+// kustomizationIn returns the kustomization file that the build read in dir, or else its argument "otherwise".
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

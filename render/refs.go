@@ -19,7 +19,7 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields that can name Git repositories. Kustomize clones a remote-looking name even if a file has it.
+// clones matches fields that can name Git repositories. Kustomize clones a remote-looking path even if a file has it.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).

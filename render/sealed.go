@@ -222,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike sorts the twin build's objects like the sealed build's. If they differ outside of Secrets' values, it fails.
+// alike sorts the twin build's objects like the sealed build's. A difference outside of Secrets' values is an error.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {

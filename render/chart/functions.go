@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests the values to set: values in template lines that call random functions, preferably lines of source.
+// fix suggests values to set: the values beside calls of random functions in templates. It prefers the file source.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

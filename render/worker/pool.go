@@ -32,7 +32,7 @@ type Options struct {
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. An app has at most one worker, so that it cannot use all.
+// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy them all.
 type Pool struct {
 	Options
 

@@ -26,7 +26,7 @@ type order struct {
 	Locked   string // the reason why there is no key
 }
 
-// answer is the entry at Path. For a small folder, it has all entries, because a worker usually requests them next.
+// answer is the entry at Path. It also has a small folder's entries, because a worker usually requests them next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
