@@ -58,8 +58,8 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 	return longest, what
 }
 
-// wantApart checks that no call for three healthy apps takes longer than apart while another app has trouble. It fails only if all three
-// rounds are slow, because the machine may be busy. If healthy apps waited for the other app, each round would be slow.
+// wantApart checks that no call for three healthy apps takes longer than apart while calls for another app are slow. It fails only if all
+// three rounds are slow, because the machine may be busy. If healthy apps waited for the other app, each round would be slow.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string

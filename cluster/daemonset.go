@@ -49,7 +49,7 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. Base is true for another revision with pods but no hash, because it is older than the adoption.
+// DaemonSet's hash. Base is true for another revision with pods but no hash: such a revision precedes the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads a cluster's objects, and asks the API server for the changes by an apply. It changes nothing.
+// DryRunner reads a cluster's objects, and asks the API server what an apply would change. It changes nothing itself.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.

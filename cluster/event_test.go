@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// eventsOf returns the events since 12:00:30.5 that a client reads if the API server's answer is the given one.
+// eventsOf returns the events since 12:00:30.5 that a client reads from an API server with the given response.
 func eventsOf(t *testing.T, code int, answer any) ([]cluster.Event, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

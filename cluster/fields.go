@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of the owned fields and their live values. A change by another manager changes it.
+// fingerprint returns a digest of the owned fields and their live values. It changes when another manager changes one.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)

@@ -117,7 +117,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged calls OnChange for the app of a changed object. If the app has changed, it calls OnChange for both apps.
+// liveChanged calls OnChange for a changed object's app, and for its former app if the object has changed its app.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

@@ -384,7 +384,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a feed reports the begin of an outage and its first error. While a watch works or is renewed, it reports nothing.
+// TestBlind checks that a feed reports the start of an outage and its first error. While a watch works or is renewed, it reports nothing.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
