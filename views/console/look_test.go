@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPanicOfALookIsShown checks that an app's row shows a panic that determining the app's status has caused. The
+// TestPanicOfALookIsShown checks that an app's row shows a panic in the code that determines the app's status. The
 // Session has no dependencies, so each app causes a panic.
 func TestPanicOfALookIsShown(t *testing.T) {
 	w := &Session{
