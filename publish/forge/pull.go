@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch with the newest commit commit. If a user has closed the pull
+// Pull opens or updates the pull request of a branch, whose newest commit is commit. If a user has closed the pull
 // request at this commit, it stays closed. Pull returns its number, and whether it is open.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,

@@ -11,7 +11,7 @@ import (
 )
 
 // sendGrafana posts an annotation. If the release has ended or is being rolled back, the annotation covers the whole
-// release, and else a moment. https://grafana.com/docs/grafana/latest/developers/http_api/annotations
+// release, and otherwise only a moment. https://grafana.com/docs/grafana/latest/developers/http_api/annotations
 func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	text := html.EscapeString(m.Title)
 	if m.Text != "" {

@@ -120,7 +120,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash, by default the address usual.
+// base returns the address of a service's API without a final slash. The parameter usual is the default.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")

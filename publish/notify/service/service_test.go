@@ -245,7 +245,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	return m
 }
 
-// TestContracts sends the begin and the end of a problem to each service, and compares the requests with golden files.
+// TestContracts sends the start and the end of a problem to each service, and compares the requests with golden files.
 func TestContracts(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {

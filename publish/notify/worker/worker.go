@@ -223,7 +223,7 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 // errAhead means that another process has recorded a cursor that is newer than the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads these commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
+// read reads line's commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
