@@ -57,7 +57,7 @@ func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.
 	if p := d.spec.Partition; p != nil && !p.Ordered {
 		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the built-in kind
 	}
-	form := deployStrategy{}.RollingUpdate // has the same fields
+	form := deployStrategy{}.RollingUpdate // a Deployment has the same two fields
 	other.Read(at, rollout.In(o, at), &form)
 	switch m := form.MaxUnavailable; {
 	case m == nil:

@@ -57,7 +57,7 @@ func (m *maker) mapping(t reflect.Type) node {
 	for _, f := range rollout.Fields(t) {
 		switch {
 		case f.Name == "":
-			defer m.together(s, f) // when all fields are known
+			defer m.together(s, f) // runs when all fields are known
 		case f.Has("notYet"), f.Has("refused"), !f.In(m.argo):
 		case f.Has("ignored"):
 			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
