@@ -168,8 +168,8 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
-// TestNewerHeadWins checks that a late render of an older head does not replace the render of a newer head. Between the
-// two heads, the app's release begins, so the newer head is rendered first.
+// TestNewerHeadWins checks that a late render of an older head does not replace the render of a newer head. The
+// app's release begins between the two heads, and a release in flight has priority, so the newer head is rendered first.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")

@@ -247,9 +247,9 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 		case f.Has("notYet"):
 			v.r.Fail(at.path, f.Tag.Get("notYet"), "is not supported yet")
 		case f.Has("refused"):
-			v.r.Fail(at.path, f.Tag.Get("refused"), "does not belong here")
+			v.r.Fail(at.path, f.Tag.Get("refused"), "is not supported here")
 		case !v.r.Argo && f.Has("argo"):
-			v.r.Fail(at.path, f.Tag.Get("argo"), "does not belong here")
+			v.r.Fail(at.path, f.Tag.Get("argo"), "is not supported here")
 		case v.r.Argo && f.Has("own"):
 			v.r.Fail(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
 		case f.Has("ignored"):

@@ -150,10 +150,10 @@ func TestReaderRefuses(t *testing.T) {
 		"several": {"listed: [{a: 1}]\ncount: 9\ninner: x\nwrong: 1\nset: 1", "spec.name: is missing; name it; " +
 			"also spec.count: 9 is not within 1..5; count on one hand; also spec.set: must be true or false, not 1; " +
 			`also spec.inner: must be a mapping, not the string "x"; write its fields below it; ` +
-			"also spec.wrong: does not belong here; leave it out"},
-		"Argo's":                {enough + "only: x", "spec.only: does not belong here; use the Deployment"},
+			"also spec.wrong: is not supported here; leave it out"},
+		"Argo's":                {enough + "only: x", "spec.only: is not supported here; use the Deployment"},
 		"not yet":               {enough + "later: x", "spec.later: is not supported yet; wait"},
-		"refused":               {enough + "wrong: x", "spec.wrong: does not belong here; leave it out"},
+		"refused":               {enough + "wrong: x", "spec.wrong: is not supported here; leave it out"},
 		"no field of documents": {enough + "Hidden: x", "spec.Hidden: is not a known field; correct its name, or leave it out"},
 	} {
 		if _, r := readForm(t, tt.text, false); r.Err == nil || r.Err.Error() != tt.want {

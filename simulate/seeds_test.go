@@ -146,8 +146,8 @@ var again = map[string][]uint64{
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
 	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
 	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181},
-	// A scale-up before Kubernetes saw 0 replicas; matching requests after a restart; a scale-up before the last pods were gone; stable
-	// pods whose start no process saw; a kill of the only pod while Git refuses the record of its promotion.
+	// A scale-up before Kubernetes saw 0 replicas; matched users after a restart of gitrollout; a scale-up before the last pods were gone;
+	// stable pods that no process saw start; a kill of the only pod while Git refuses to record the promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
 	// A write of a Service that succeeded after an error; a rollback decided while the promotion was being recorded; a paused rollback that
 	// waits for its record.

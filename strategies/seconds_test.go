@@ -10,7 +10,7 @@ import (
 )
 
 // TestWaitsAreNotCutShort checks that a wait that begins late in a second lasts its full time. If recorded times had no fractions of
-// seconds, a settle time of 1s would leave proxies almost no time.
+// seconds, a settle time of 1s could end milliseconds after its start.
 func TestWaitsAreNotCutShort(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))

@@ -164,7 +164,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 // recordedSoon limits the time from the start of a timed pause until its push. After a later push, the pause restarts.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins: now, or earlier if a decision that is not pushed yet began the pause.
+// sinceHanded returns the start of the next stage: now, or earlier if the pause began with a decision not pushed yet.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)

@@ -34,7 +34,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether the n pods from ordinal `first` exist, with version stable below ordinal `from` and version fresh above it.
+// isSplit reports whether n pods exist from ordinal `first` on. Pods from ordinal `from` on must run version `fresh`, others `stable`.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {

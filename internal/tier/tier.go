@@ -26,7 +26,7 @@ func Rows(t *testing.T, names ...string) {
 	}
 }
 
-// All skips a test with -short, so that only make test-all runs it.
+// All skips a test with -short. Only `make test-all` runs such a test.
 func All(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

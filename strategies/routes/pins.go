@@ -120,7 +120,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. An older Service may now select another workload's pods.
+// reaches reports whether a Service of the render selects a workload's pods. Its selector may differ between commits.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)

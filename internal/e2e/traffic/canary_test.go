@@ -71,7 +71,7 @@ func (w *world) share(since time.Time, step, before, weight int) {
 	}
 }
 
-// through waits for the end of a release. It checks that the version got all requests after the settle time of its weight of 100.
+// through waits for the end of a release. It checks that the version got all requests, from the settle time after weight 100 on.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })

@@ -108,7 +108,7 @@ func Of(pod *corev1.Pod) (Behaviour, error) {
 	return b, nil
 }
 
-// tagWord splits a dashed part of a tag into a word and its value.
+// tagWord splits one of a tag's parts between dashes into a word and its value.
 var tagWord = regexp.MustCompile(`^([a-z]+)([0-9][0-9a-z.]*)?$`)
 
 func (b *Behaviour) grantTag(tag string) error {
