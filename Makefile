@@ -71,7 +71,8 @@ plugin: build ## Make bin/kubectl-gitrollout, so that kubectl gitrollout works w
 	ln -sf gitrollout bin/kubectl-gitrollout
 	ln -sf gitrollout bin/kubectl_complete-gitrollout
 
-# go build takes seconds if nothing has changed.
+# go build takes seconds if nothing has changed. The control plane requires the same versions of modules as the program,
+# so that their common packages are compiled once.
 localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: 5 to 20 minutes)
 	@[ -x bin/localcluster ] || echo "building Kubernetes $(KUBERNETES_VERSION) from source: 5 to 20 minutes the first time, seconds afterwards (bin/gitrollout simulate needs none)"
 	cd $(NEST) && $(GO) build -o $(ROOT)/bin/localcluster .
@@ -94,8 +95,8 @@ helm: ## Build bin/helm, for comparisons of charts in the tests (first time: abo
 	@[ -x bin/helm ] || echo "building helm from source: about 3 minutes the first time, seconds afterwards"
 	cd internal/helm && $(GO) build -o $(ROOT)/bin/helm helm.sh/helm/v4/cmd/helm
 
-demo: build localcluster kubectl ## Show a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
-	@CONTEXT='$(CONTEXT)' examples/demo.sh
+demo: ## Show a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
+	@GO='$(GO)' CONTEXT='$(CONTEXT)' examples/demo.sh --build
 
 release: ## Make a release in dist (VERSION=v0.2.0; optional: IMAGE=registry/name, PLATFORMS=linux/amd64, DOWNLOADS=url, KEY=ssh-key)
 	rm -rf dist

@@ -6,19 +6,21 @@
 #   examples/demo.sh --context kind-x     on your cluster, in two new namespaces
 #   examples/demo.sh --fast               without pauses for reading (or DEMO_PAUSE=0)
 #   examples/demo.sh --program FILE       with the program of a release, instead of bin/gitrollout
+#   examples/demo.sh --build              build bin/gitrollout and the control plane first
 #
 # The demo removes its objects, and fails if a stage takes too long.
 set -euo pipefail
 
 pause=${DEMO_PAUSE:-1.5}
 context=${CONTEXT:-}
-program=
+program='' build=''
 while [ $# -gt 0 ]; do
 	case "$1" in
 	--fast) pause=0 ;;
+	--build) build=yes ;;
 	--program) program=$(realpath "${2:?--program needs a file}"); shift ;;
 	--context) context=${2:?--context needs a name}; shift ;;
-	-h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	*) echo "demo: unknown argument $1; see --help" >&2; exit 2 ;;
 	esac
 	shift
@@ -28,7 +30,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gitrollout-demo.XXXXXX")
 remote=$work/shop.git clone=$work/shop log=$work/gitrollout.log
 namespaces="example-canary example-blue-green"
-reconciler='' cluster='' created=''
+reconciler='' cluster='' created='' builder=''
 
 # The programs in bin come first in PATH. KUBECONFIG names the cluster, and the clone's
 # origin the repository.
@@ -96,16 +98,27 @@ tag() {
 	say "(in $file: newTag: $2)"
 }
 
-# image NAMESPACE TAG waits until all pods that are not being deleted run one tag. A
-# blue-green release keeps old pods for some seconds.
+# image APP TAG waits until the app's stable version has the tag, and no other version has pods. A blue-green release keeps
+# old pods for some seconds.
 image() {
-	local deadline=$((SECONDS + 30)) tags=''
+	local deadline=$((SECONDS + 30)) found=''
 	while [ "$SECONDS" -lt "$deadline" ]; do
-		tags=$(kubectl -n "$1" get pods -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{(index .spec.containers 0).image}}{{"\n"}}{{end}}{{end}}' | sort -u)
-		[ "$tags" = "argoproj/rollouts-demo:$2" ] && return
+		found=$(cd "$clone" && gitrollout get "$1" --no-color -o wide)
+		grep -q "^ *Stable .*rollouts-demo:$2 " <<<"$found" &&
+			[ "$(grep -cE '^ +[a-z]+ +[0-9a-z]{8,10} +[0-9]+/[0-9]+ ready' <<<"$found")" = 1 ] && return
 		sleep 0.3
 	done
-	fail "the pods of $1 run $(echo $tags), and should all run tag $2"
+	printf '%s\n' "$found" >&2
+	fail "the pods of $1 should all run tag $2"
+}
+
+# pods NAMESPACE APP shows the pods with their template's hash.
+pods() {
+	if command -v kubectl >/dev/null; then
+		run kubectl -n "$1" get pods -L pod-template-hash
+	else
+		run gitrollout get "$2"
+	fi
 }
 
 # ------------------------------------------------------------------- set-up
@@ -122,6 +135,7 @@ stop() { # PID
 clean_up() {
 	local code=$?
 	trap - EXIT INT TERM
+	[ -z "$builder" ] || stop "$builder"
 	[ -z "$reconciler" ] || stop "$reconciler"
 	[ -z "$created" ] || kubectl delete namespace $namespaces --ignore-not-found --wait=false >/dev/null 2>&1 || true
 	[ -z "$cluster" ] || stop "$cluster"
@@ -131,9 +145,58 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-for name in gitrollout kubectl; do
-	command -v "$name" >/dev/null || fail "bin/$name is not built; run: make demo"
-done
+# ---------------------------------------------------------------- building
+
+# start_build NAME FOLDER PACKAGE builds bin/NAME in the background. total is the number of packages to build.
+start_build() {
+	built=$work/built-$1 began=$SECONDS
+	total=$(cd "$root/$2" && ${GO:-go} list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$3" | wc -l)
+	(cd "$root/$2" && exec ${GO:-go} build -v -o "$root/bin/$1" "$3") >"$built" 2>&1 &
+	builder=$!
+}
+
+# await_build WHAT NEXT shows the progress of the build until its end. Without a terminal, it prints a line every 30 s.
+await_build() {
+	local n line shown=-30
+	while kill -0 "$builder" 2>/dev/null; do
+		n=$(wc -l <"$built")
+		line="Building $1: $n of $((total)) packages"
+		[ "$n" -lt 20 ] || line+=", about $(((SECONDS - began) * (total - n) / n / 60 + 1)) min left"
+		if [ -t 1 ]; then
+			printf '\r\e[K%s. Next: %s.' "$line" "$2"
+		elif [ "$((SECONDS - shown))" -ge 30 ] && [ "$total" -gt 0 ]; then
+			say "$line. Next: $2."
+			shown=$SECONDS
+		fi
+		sleep 1
+	done
+	[ ! -t 1 ] || printf '\r\e[K'
+	wait "$builder" || fail "$1 was not built: $(tail -n 20 "$built")"
+	builder=''
+}
+
+# simulated plays the canary's script on the simulator.
+simulated() {
+	chapter "While the control plane builds: a release on the simulator, with the same engine"
+	say "${dim}\$ gitrollout simulate examples/canary/release.txtar --dir examples/canary$plain"
+	gitrollout simulate "$root/examples/canary/release.txtar" --dir "$root/examples/canary" | while IFS= read -r line; do
+		say "$line"
+		[ "$pause" = 0 ] || sleep 0.4
+	done
+	say ""
+}
+
+if [ -n "$build" ]; then
+	start_build gitrollout . ./cmd/gitrollout
+	await_build gitrollout "a release on the simulator"
+	if [ -z "$context" ]; then
+		start_build localcluster internal/localcluster .
+		[ "$total" -lt 100 ] || simulated
+		await_build "a Kubernetes control plane" "the demo"
+	fi
+fi
+command -v gitrollout >/dev/null || fail "bin/gitrollout is not built; run: make demo"
+[ -z "$context" ] || command -v kubectl >/dev/null || fail "kubectl is not in the PATH: a demo in your own cluster needs it"
 
 start_cluster() {
 	[ -x "$root/bin/localcluster" ] || fail "bin/localcluster is not built; run: make demo"
@@ -196,18 +259,18 @@ run git log -1 --format=%B origin/gitrollout/promote/demo/shop
 run git show origin/gitrollout/promote/demo/shop:.gitrollout/demo/promote/shop.yaml
 run git merge -q --no-ff --no-edit origin/gitrollout/promote/demo/shop '&&' git push -q
 await shop Healthy 90
-image example-canary yellow
+image shop yellow
 run gitrollout get shop
 
 chapter "3. Roll back: push a bad version, revert it while it is at 20 %"
 tag shop red
 run git commit -qam "'shop: red'" '&&' git push -q
 await shop Paused 60
-run kubectl -n example-canary get pods -L pod-template-hash
+pods example-canary shop
 run git revert --no-edit HEAD '>/dev/null &&' git push -q
 await shop Healthy 60
-image example-canary yellow
-run kubectl -n example-canary get pods -L pod-template-hash
+image shop yellow
+pods example-canary shop
 say "Red is gone. The four yellow pods beside it served all the while."
 
 chapter "4. Blue-green: three green pods start beside the blue ones; the Service stays"
@@ -215,11 +278,11 @@ tag checkout green
 run git commit -qam "'checkout: green'" '&&' git push -q
 await checkout Paused 60
 run gitrollout get checkout
-run kubectl -n example-blue-green get service checkout checkout-preview -o wide
+if command -v kubectl >/dev/null; then run kubectl -n example-blue-green get service checkout checkout-preview -o wide; fi
 say "Merge the promotion, and the Service selects green:"
 run git fetch -q '&&' git merge -q --no-ff --no-edit origin/gitrollout/promote/demo/checkout '&&' git push -q
 await checkout Healthy 90
-image example-blue-green green
+image checkout green
 run gitrollout get checkout
 
 chapter "What happened is in Git, on a branch that only gitrollout writes"
