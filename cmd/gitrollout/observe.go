@@ -164,7 +164,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 		Cluster: l.source.cluster, Branch: l.source.branch, Version: v.Version, Revision: v.Commit, GoBuild: v.Go,
 		Now: time.Now,
 	})
-	m.Watch(counted(l))
+	l.count(m)
 	seen.metrics.Store(m)
 	seen.synced.Store(true)
 	seen.read.Store(seen.standby)
@@ -202,20 +202,18 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 	}
 }
 
-func counted(l *loop) metrics.Counted {
+func (l *loop) count(m *metrics.Metrics) {
 	// Call l.created.Stats each time, because the local copy is replaced if the state branch is renamed.
-	gitStats := func() git.Stats { return l.created.Stats() }
-	kube := l.client.Stats
-	return metrics.Counted{
-		GitRequests: func() float64 { return float64(gitStats().Requests) },
-		GitReceived: func() float64 { return float64(gitStats().Received) },
-		GitSent:     func() float64 { return float64(gitStats().Sent) },
-		KubeReads:   func() float64 { return float64(kube().Reads) },
-		KubeWrites:  func() float64 { return float64(kube().Writes) },
-		KubeDryRuns: func() float64 { return float64(kube().DryRuns) },
-		Events:      func() float64 { return float64(kube().LostEvents) },
-		Builds:      func() float64 { return float64(l.renderer.Builds()) },
-	}
+	gitStats, kube := func() git.Stats { return l.created.Stats() }, l.client.Stats
+	m.Count("gitrollout_git_requests_total", "", func() float64 { return float64(gitStats().Requests) })
+	m.Count("gitrollout_git_received_bytes_total", "", func() float64 { return float64(gitStats().Received) })
+	m.Count("gitrollout_git_sent_bytes_total", "", func() float64 { return float64(gitStats().Sent) })
+	const requests = "gitrollout_kubernetes_requests_total"
+	m.Count(requests, "read", func() float64 { return float64(kube().Reads) })
+	m.Count(requests, "write", func() float64 { return float64(kube().Writes) })
+	m.Count(requests, "dry_run", func() float64 { return float64(kube().DryRuns) })
+	m.Count("gitrollout_kubernetes_events_lost_total", "", func() float64 { return float64(kube().LostEvents) })
+	m.Count("gitrollout_builds_total", "", func() float64 { return float64(l.renderer.Builds()) })
 }
 
 // traceFlush is the timeout for sending the last trace spans when the process stops.

@@ -47,8 +47,9 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// counterFunc registers a counter that another package holds. If the counter has a label, value is its value.
-func (m *Metrics) counterFunc(name, value string, read func() float64) {
+// Count registers a counter of another package. Each scrape of the metrics calls the function read. The value is for
+// the counter's label, if it has one. Call Count only once for each name and value.
+func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}
 	for _, label := range f.Labels {

@@ -98,9 +98,9 @@ func (m *Metrics) loopFamilies() {
 	}
 	m.git.WithLabelValues(string(report.PartPush), conflict)
 	stats := func() report.Stats { return (*m.stats.Load())() }
-	m.counterFunc("gitrollout_decisions_total", "", func() float64 { return float64(stats().Decided) })
-	m.counterFunc("gitrollout_state_commits_total", "", func() float64 { return float64(stats().Commits) })
-	m.counterFunc("gitrollout_lost_races_total", "", func() float64 { return float64(stats().Lost) })
+	m.Count("gitrollout_decisions_total", "", func() float64 { return float64(stats().Decided) })
+	m.Count("gitrollout_state_commits_total", "", func() float64 { return float64(stats().Commits) })
+	m.Count("gitrollout_lost_races_total", "", func() float64 { return float64(stats().Lost) })
 	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds").WithLabelValues()
 	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds").WithLabelValues()
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
@@ -163,23 +163,3 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
-
-// Counted has functions that return other packages' counters. They are called at each scrape.
-type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests, and the others count bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // Events counts lost Events, and the others count requests
-	Builds                                     func() float64 // kustomize builds
-}
-
-// Watch registers other packages' counters. It must be called only once.
-func (m *Metrics) Watch(c Counted) {
-	m.counterFunc("gitrollout_git_requests_total", "", c.GitRequests)
-	m.counterFunc("gitrollout_git_received_bytes_total", "", c.GitReceived)
-	m.counterFunc("gitrollout_git_sent_bytes_total", "", c.GitSent)
-	const requests = "gitrollout_kubernetes_requests_total"
-	m.counterFunc(requests, "read", c.KubeReads)
-	m.counterFunc(requests, "write", c.KubeWrites)
-	m.counterFunc(requests, "dry_run", c.KubeDryRuns)
-	m.counterFunc("gitrollout_kubernetes_events_lost_total", "", c.Events)
-	m.counterFunc("gitrollout_builds_total", "", c.Builds)
-}

@@ -20,9 +20,14 @@ import (
 func newTest(t *testing.T) *Metrics {
 	t.Helper()
 	m := New(Options{Cluster: "prod", Branch: "main", Version: "v1", Now: func() time.Time { return noon }})
-	n := 0.0
-	next := func() func() float64 { n++; is := n; return func() float64 { return is } }
-	m.Watch(Counted{next(), next(), next(), next(), next(), next(), next(), next()})
+	for i, counter := range [][2]string{
+		{"gitrollout_git_requests_total"}, {"gitrollout_git_received_bytes_total"}, {"gitrollout_git_sent_bytes_total"},
+		{"gitrollout_kubernetes_requests_total", "read"}, {"gitrollout_kubernetes_requests_total", "write"},
+		{"gitrollout_kubernetes_requests_total", "dry_run"}, {"gitrollout_kubernetes_events_lost_total"},
+		{"gitrollout_builds_total"},
+	} {
+		m.Count(counter[0], counter[1], func() float64 { return float64(i + 1) })
+	}
 	return m
 }
 
