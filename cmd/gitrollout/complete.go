@@ -12,10 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion completes an argument from the results of the function values. Without Git, it completes nothing.
+// completion completes an argument from the list that the function values returns. Without Git, the list is empty.
+// It prints nothing, not even an error.
 func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-		if w := s.quietWorld(cmd.Context()); w != nil {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+		defer cancel()
+		if w, err := openWorld(ctx, &s.source, streams{out: io.Discard, err: io.Discard}); err == nil {
 			found = values(w, args)
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
@@ -43,17 +46,6 @@ func (s streams) completeNames(names func(*console.Session) []string, most int) 
 
 func (s streams) complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, s.completion(values)) // returns an error only for an unknown flag
-}
-
-// quietWorld opens a session with the global options. It prints nothing, and returns nil after an error.
-func (s streams) quietWorld(ctx context.Context) *console.Session {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	w, err := openWorld(ctx, &s.source, streams{out: io.Discard, err: io.Discard})
-	if err != nil {
-		return nil
-	}
-	return w
 }
 
 func knownHashes(w *console.Session, args []string) []string {
