@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -24,17 +23,11 @@ type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
 func NewDryRunner(config *rest.Config) (*DryRunner, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.UserAgent, config.WarningHandler = -1, manager, rest.NoWarnings{}
-	client, err := dynamic.NewForConfig(config)
+	c, err := New(config, Options{})
 	if err != nil {
 		return nil, err
 	}
-	finder, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
+	return &DryRunner{anyKind{c.kinds.resources, c.kinds.dynamic}}, nil
 }
 
 // Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
