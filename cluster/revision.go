@@ -80,13 +80,6 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 	return out
 }
 
-// byRevision sorts revisions by number, newest first.
-func byRevision(sets []*revision) {
-	slices.SortFunc(sets, func(a, b *revision) int {
-		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))
-	})
-}
-
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -264,7 +265,9 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Surge:      d.surge,
 	}
 	revisions := k.revisions.ownedBy(l.uid)
-	byRevision(revisions)
+	slices.SortFunc(revisions, func(a, b *revision) int { // newest first
+		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))
+	})
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
 	// Complete is true when "kubectl rollout status" succeeds: all pods are current and available; old pods are gone.
