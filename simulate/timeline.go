@@ -231,10 +231,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 
 // readable replaces each hash by its version, and each commit by the number of its push. The first push is #0.
 func (s *Story) readable(text string) string {
-	var pairs []string
-	for _, r := range s.renders() {
-		pairs = append(pairs, versions(r)...)
-	}
+	pairs := slices.Concat(rollout.Mapped(s.renders(), versions)...)
 	for i, id := range s.pushes {
 		name := fmt.Sprintf("#%d", i)
 		pairs = append(pairs, id, name, rollout.ShortID(id), name)

@@ -89,9 +89,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests reach all pods
 			e.Real = fresh * 100 / e.Ready
 		}
-		for _, r := range route.Managed {
-			e.Routes = append(e.Routes, r.Name)
-		}
+		e.Routes = rollout.Mapped(route.Managed, func(r rollout.ManagedRoute) string { return r.Name })
 	case p.Strategy == plan.StrategyBlueGreen: // the active Service selects one version, so no user reaches the preview
 		e.Routed, e.Real = true, e.Weight
 	case e.Ready > 0:
