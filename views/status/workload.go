@@ -59,14 +59,7 @@ type Revision struct {
 }
 
 // Pod is a pod of a revision.
-type Pod struct {
-	Name     string    `json:"name"`
-	Status   string    `json:"status"`
-	Ready    bool      `json:"ready"`
-	Restarts int       `json:"restarts"`
-	Created  time.Time `json:"created"`
-	UID      string    `json:"-"`
-}
+type Pod = rollout.Pod
 
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
@@ -96,22 +89,17 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		}
 		w.Steps = append(w.Steps, step)
 	}
-	for _, r := range e.Revisions {
-		w.Revisions = append(w.Revisions, revisionOf(r.Revision, string(r.Role)))
-	}
+	w.Revisions = rollout.Mapped(e.Revisions, func(r strategies.ExplainedRevision) Revision {
+		return revisionOf(r.Revision, string(r.Role))
+	})
 	return w
 }
 
 func revisionOf(r rollout.Revision, role string) Revision {
-	out := Revision{
+	return Revision{
 		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Current: r.Current, Desired: r.Desired,
-		Ready: r.Ready(), Problem: r.Problem,
+		Ready: r.Ready(), Problem: r.Problem, Pods: r.Members,
 	}
-	for _, p := range r.Members {
-		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
-			Created: p.Created, UID: p.UID})
-	}
-	return out
 }
 
 // plainWorkloads returns the live workloads that have no Rollout document.
