@@ -112,6 +112,7 @@ func (r *rig) restart() {
 	if r.stop != nil {
 		r.stop()
 	}
+	r.options.Spread = exactly
 	r.worker = NewWorker(r.options)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -53,7 +53,7 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 		var problems []string
 		w := NewWorker(Options{
 			Cluster: "prod", Remote: "https://paper.example/acme/deploy.git", Branch: "main", Now: time.Now, forges: table{known},
-			Token: tokenOf("t0ken"),
+			Token: tokenOf("t0ken"), Spread: exactly,
 			Log: func(err error, _ string) {
 				if err != nil {
 					problems = append(problems, err.Error())
@@ -190,3 +190,6 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		}
 	})
 }
+
+// exactly is an Options.Spread that does not change the pause before a retry.
+func exactly(d time.Duration) time.Duration { return d }

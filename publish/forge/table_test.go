@@ -87,7 +87,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	known := append(slices.Clone(forges), p.kind())
 	o := Options{
 		Cluster: "prod", Remote: "https://paper.example/acme/team/deploy.git", Branch: "main", Now: time.Now, forges: known,
-		Token: tokenOf("t0ken"), Log: func(err error, _ string) {
+		Token: tokenOf("t0ken"), Spread: exactly, Log: func(err error, _ string) {
 			if err != nil {
 				t.Error(err)
 			}

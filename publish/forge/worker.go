@@ -25,7 +25,7 @@ type Options struct {
 	Now   func() time.Time
 	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread lengthens the pause before a retry, so that processes do not retry at the same time. It may be nil.
+	// Spread makes the pause before a retry slightly longer, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
 	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
@@ -68,9 +68,6 @@ type job struct {
 // NewWorker returns a Worker with an empty queue.
 func NewWorker(o Options) *Worker {
 	o.Settle = cmp.Or(o.Settle, 30*time.Second)
-	if o.Spread == nil {
-		o.Spread = func(d time.Duration) time.Duration { return d }
-	}
 	w := &Worker{
 		Options: o, jobs: map[string]*job{}, wake: make(chan struct{}, 1), reported: map[string]bool{},
 		exists: map[string]bool{}, newest: map[string]string{}, removed: map[string]time.Time{},

@@ -34,7 +34,7 @@ type Options struct {
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread lengthens the pause before a retry, so that processes do not retry at the same time. It may be nil.
+	// Spread makes the pause before a retry slightly longer, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
 	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
@@ -75,9 +75,6 @@ type retry struct {
 
 // New returns a Worker without a configuration.
 func New(o Options) *Worker {
-	if o.Spread == nil {
-		o.Spread = func(d time.Duration) time.Duration { return d }
-	}
 	w := &Worker{
 		Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, reported: map[string]string{},
 		unwritten: map[string]rollout.Cursor{}, retries: map[string]retry{},

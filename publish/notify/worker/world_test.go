@@ -149,6 +149,7 @@ func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 func (w *world) processWith(id string, change func(*Options)) (worker *Worker, end func(flush bool)) {
 	o := Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
+		Spread: func(d time.Duration) time.Duration { return d },
 		ProfileOf: func(string) notify.Profile {
 			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 		},
