@@ -13,8 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema returns the schema of a Rollout document. If argo is true, it is a document of Argo Rollouts.
-func rolloutSchema(argo bool) node {
+// rolloutSchema returns the schema of a Rollout document with the given apiVersion.
+func rolloutSchema(version string) node {
+	argo := version != rollout.APIVersion
 	blocks := &maker{omit: true}
 	routers := node{}
 	for kind, t := range traffic.Types() {
@@ -39,10 +40,6 @@ func rolloutSchema(argo bool) node {
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
-	version := rollout.APIVersion
-	if argo {
-		version = "argoproj.io/v1alpha1"
-	}
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 

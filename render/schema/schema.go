@@ -22,30 +22,24 @@ const draft = "http://json-schema.org/draft-07/schema#"
 type node map[string]any
 
 type kind struct {
-	name, group string // name is the argument of "gitrollout schema"
-	title       string
-	make        func() node
+	name  string // the argument of "gitrollout schema"
+	of    string // the kind in the documents; for a Rollout, the apiVersion
+	title string
+	make  func(of string) node
 }
 
 func kinds() []kind {
-	const own, argo = "gitrollout.dev/v1alpha1", "argoproj.io/v1alpha1"
 	return []kind{
-		{"config", own, "The apps of a cluster: .gitrollout/<cluster>/config.yaml",
-			func() node { return fileSchema("Config") }},
-		{"promotion", own, "A decision about a release: .gitrollout/<cluster>/promote/<app>.yaml",
-			func() node { return fileSchema("Promotion") }},
-		{"freeze", own, "A time without releases: .gitrollout/<cluster>/freeze.yaml",
-			func() node { return fileSchema("Freeze") }},
-		{"policy", own, "What the apps of a cluster may do: the file for gitrollout run --policy",
-			func() node { return fileSchema("Policy") }},
-		{"vendor", own, "Remote sources to vendor: vendor.yaml", func() node { return fileSchema("Vendor") }},
-		{"rollout", own, "How a Deployment is released", func() node { return rolloutSchema(false) }},
-		{"argo-rollout", argo, "A Rollout of Argo Rollouts, as far as gitrollout reads it",
-			func() node { return rolloutSchema(true) }},
-		{"analysistemplate", argo, "The measurements while a release moves",
-			func() node { return templateSchema("AnalysisTemplate") }},
-		{"clusteranalysistemplate", argo, "An AnalysisTemplate for all namespaces of an app",
-			func() node { return templateSchema("ClusterAnalysisTemplate") }},
+		{"config", "Config", "The apps of a cluster: .gitrollout/<cluster>/config.yaml", fileSchema},
+		{"promotion", "Promotion", "A decision about a release: .gitrollout/<cluster>/promote/<app>.yaml", fileSchema},
+		{"freeze", "Freeze", "A time without releases: .gitrollout/<cluster>/freeze.yaml", fileSchema},
+		{"policy", "Policy", "What the apps of a cluster may do: the file for gitrollout run --policy", fileSchema},
+		{"vendor", "Vendor", "Remote sources to vendor: vendor.yaml", fileSchema},
+		{"rollout", rollout.APIVersion, "How a Deployment is released", rolloutSchema},
+		{"argo-rollout", "argoproj.io/v1alpha1", "A Rollout of Argo Rollouts, as far as gitrollout reads it", rolloutSchema},
+		{"analysistemplate", "AnalysisTemplate", "The measurements while a release moves", templateSchema},
+		{"clusteranalysistemplate", "ClusterAnalysisTemplate", "An AnalysisTemplate for all namespaces of an app",
+			templateSchema},
 	}
 }
 
@@ -56,12 +50,8 @@ func Names() []string {
 
 // Title returns the purpose of a kind of document, or "" if the kind is unknown.
 func Title(name string) string {
-	for _, k := range kinds() {
-		if k.name == name {
-			return k.title
-		}
-	}
-	return ""
+	k, _ := rollout.Find(kinds(), func(k kind) bool { return k.name == name })
+	return k.title
 }
 
 // URL returns the URL of the published schema of a kind.
@@ -69,13 +59,12 @@ func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.
 func Of(name string) ([]byte, error) {
-	all := kinds()
-	i := slices.IndexFunc(all, func(k kind) bool { return strings.EqualFold(k.name, name) })
-	if i < 0 {
+	k, known := rollout.Find(kinds(), func(k kind) bool { return strings.EqualFold(k.name, name) })
+	if !known {
 		return nil, fmt.Errorf("%q is not a kind of document; supported kinds: %s", name, strings.Join(Names(), ", "))
 	}
-	s := all[i].make()
-	s["$schema"], s["$id"], s["title"] = draft, URL(all[i].name), all[i].title
+	s := k.make(k.of)
+	s["$schema"], s["$id"], s["title"] = draft, URL(k.name), k.title
 	data, err := json.MarshalIndent(s, "", "  ")
 	return append(data, '\n'), err
 }
@@ -103,8 +92,7 @@ func name() node                       { return node{"type": "string", "minLengt
 func boolean() node                    { return node{"type": "boolean"} }
 func list(of node) node                { return node{"type": "array", "items": of} }
 func oneOf(values ...string) node      { return node{"enum": values} }
-func count() node                      { return number(0, 2147483647) }
-func number(least, most int) node      { return node{"type": "integer", "minimum": least, "maximum": most} }
+func count() node                      { return node{"type": "integer", "minimum": 0, "maximum": 2147483647} }
 func anything() node                   { return node{} }
 func pattern(p string) node            { return node{"type": "string", "pattern": p} }
 func either(alternatives ...node) node { return node{"anyOf": alternatives} }
