@@ -22,9 +22,8 @@ type Due struct {
 // Backlog holds the messages that a receiver has not got yet.
 type Backlog struct {
 	Due     []Due
-	End     rollout.Cursor // the cursor after the last message
-	Dropped int            // number of events that were dropped, because they are too old or there are too many
-	Err     error          // an error in the receiver's templates
+	Dropped int   // number of events that were dropped, because they are too old or too many
+	Err     error // an error in the receiver's templates
 }
 
 // Pending returns a receiver's messages about the commits after its cursor, oldest first. A killed process may already
@@ -32,7 +31,6 @@ type Backlog struct {
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog
-	b.End = rollout.Cursor{Told: at.Told}
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })
 	for i, commit := range line {
 		for _, e := range Events(cluster, commit, links) {
@@ -52,7 +50,6 @@ func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cur
 			}
 			b.Due = append(b.Due, Due{Message: m, After: rollout.Cursor{Told: commit.Parent, App: e.App}})
 		}
-		b.End = rollout.Cursor{Told: commit.ID}
 	}
 	if more := len(b.Due) - MaxPending; more > 0 {
 		b.Due, b.Dropped = b.Due[more:], b.Dropped+more
