@@ -33,15 +33,11 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 // Held returns a snapshot of a commit without network access. It returns false if the commit is not in memory.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
-	if err != nil {
-		return nil, false
+	if st, held := r.held(id); held && err == nil {
+		s, err = newSnapshot(st, id)
+		return s, err == nil
 	}
-	st, held := r.held(id)
-	if !held {
-		return nil, false
-	}
-	s, err = newSnapshot(st, id)
-	return s, err == nil
+	return nil, false
 }
 
 // Bring fetches the commits that are not in memory, with one request if the server has all of them. The result missing
