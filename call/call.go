@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -161,9 +162,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	if len(r.Query) > 0 {
 		query := u.Query()
-		for key, values := range r.Query {
-			query[key] = values
-		}
+		maps.Copy(query, r.Query)
 		u.RawQuery = query.Encode()
 	}
 	u.Fragment = ""

@@ -27,10 +27,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 		return d
 	}
 	s.Replicas = slices.Clone(s.Replicas)
-	newest := make(map[rollout.Ref]rollout.Object, len(head.Render.Objects))
-	for _, o := range head.Render.Objects {
-		newest[o.Ref()] = o
-	}
+	newest := head.Render.ByRef()
 	for _, o := range in.Source.Objects {
 		now, has := newest[o.Ref()]
 		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, now)
