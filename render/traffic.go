@@ -74,10 +74,8 @@ func (d *document) readRouters(form *trafficForm) {
 }
 
 func nearestRouter(name string) string {
-	for _, kind := range traffic.Kinds() {
-		if strings.EqualFold(kind, name) {
-			return "write " + kind
-		}
+	if kind, is := rollout.Find(traffic.Kinds(), func(k string) bool { return strings.EqualFold(k, name) }); is {
+		return "write " + kind
 	}
 	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // environments lists common names of environments. Names that come first are preferred.
@@ -50,12 +52,8 @@ func environment(dir string) string {
 			return s
 		}
 	}
-	for _, s := range segments {
-		if slices.Contains(environments, s) {
-			return s
-		}
-	}
-	return ""
+	known, _ := rollout.Find(segments, func(s string) bool { return slices.Contains(environments, s) })
+	return known
 }
 
 // environment returns the environment of an object of Argo CD or Flux, from its folder or settings, or "".
@@ -69,12 +67,9 @@ func (g Given) environment() string {
 	own := words(g.Path)
 	names := slices.DeleteFunc(words(strings.Join(g.files, " "), path.Base(g.File), g.object, g.Namespace),
 		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app, not an environment
-	for _, word := range append(words(g.cluster), names...) {
-		if slices.Contains(environments, word) {
-			return word
-		}
-	}
-	return ""
+	known, _ := rollout.Find(append(words(g.cluster), names...),
+		func(word string) bool { return slices.Contains(environments, word) })
+	return known
 }
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }

@@ -106,19 +106,13 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
 		if errors.Is(err, io.EOF) {
-			break
+			return f.take()
 		}
-		if err != nil || len(doc.Content) != 1 {
+		if err != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 			return nil, nil
 		}
 		f.docs = append(f.docs, doc.Content[0])
 	}
-	for _, doc := range f.docs {
-		if doc.Kind != yaml.MappingNode {
-			return nil, nil
-		}
-	}
-	return f.take()
 }
 
 // take removes the key "sops" from all documents, and returns SOPS' metadata from the first document.
