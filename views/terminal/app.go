@@ -80,7 +80,7 @@ func App(a status.App, k Look) string {
 		b.WriteString(k.field("Note", a.Note, dim, yellow))
 	}
 	for _, w := range a.Workloads {
-		b.WriteString("\n" + drawWorkload(a, w, k))
+		b.WriteString("\n" + drawWorkload(w, k))
 	}
 	b.WriteString(drawAnalyses(a, k))
 	b.WriteString(drawHooks(a, k))
@@ -189,7 +189,7 @@ func drawVersion(label, images, by string, r status.Release, k Look) string {
 	return out
 }
 
-func drawWorkload(a status.App, w status.Workload, k Look) string {
+func drawWorkload(w status.Workload, k Look) string {
 	var b strings.Builder
 	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update",
 		"plain": "no stages", "experiment": "experiment"}[w.Strategy]
