@@ -337,7 +337,7 @@ func (c comparison) hints(a App) []Note {
 		all = append(all, Note{Level: Hint, Code: "Kept", Object: o.Object.String(),
 			Message: fmt.Sprintf("%s %s is left in the cluster: %s", o.Object.Kind, o.Object.Name, why)})
 	}
-	if a.Begins == nil && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
+	if a.Begins.IsZero() && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
 		all = append(all, Note{Level: Hint, Code: "NeverOpens",
 			Message: "it is unknown when the release may advance: " +
 				"a freeze without an end, or windows that never open, are in its way"})

@@ -48,8 +48,8 @@ type App struct {
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
 	Files     []string   `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins    *time.Time `json:"begins,omitempty"`  // the earliest start; nil if the start or the end is unknown
-	Ends      *time.Time `json:"ends,omitempty"`    // the earliest end; nil if unknown
+	Begins    time.Time  `json:"begins,omitzero"`   // the earliest begin; zero if the begin or the end is unknown
+	Ends      time.Time  `json:"ends,omitzero"`     // the earliest end; zero if unknown
 	AtLeast   Span       `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
 	Gates     int        `json:"gates,omitempty"`   // number of required promotions
 }

@@ -387,12 +387,12 @@ func TestWords(t *testing.T) {
 
 // TestMoment checks that a time on another day has a weekday, and that a time six or more days away has a date instead.
 func TestMoment(t *testing.T) {
-	compare.Check(t, "unknown", Moment(nil, now))
+	compare.Check(t, "unknown", Moment(time.Time{}, now))
 	for after, want := range map[time.Duration]string{
 		-1: "immediately", 0: "immediately", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
 		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
 		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
 	} {
-		compare.CheckNamed(t, "after "+after.String(), want, Moment(new(now.Add(after)), now))
+		compare.CheckNamed(t, "after "+after.String(), want, Moment(now.Add(after), now))
 	}
 }

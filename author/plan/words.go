@@ -53,9 +53,9 @@ func (a App) Cost() string {
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
 // Moment formats an event's earliest time. It adds a weekday or a date unless the time is today.
-func Moment(at *time.Time, now time.Time) string {
+func Moment(at, now time.Time) string {
 	switch {
-	case at == nil:
+	case at.IsZero():
 		return "unknown"
 	case !at.After(now):
 		return "immediately"

@@ -27,17 +27,17 @@ func (w Workload) Name() string { return w.Workload.Namespace + "/" + w.Workload
 
 // Stage is one stage of a release.
 type Stage struct {
-	Name      string     `json:"name,omitempty"`
-	Text      string     `json:"text"`
-	Weight    int        `json:"weight"`
-	Canary    int        `json:"canary"` // number of pods of the new version
-	Stable    int        `json:"stable"`
-	Wait      string     `json:"wait,omitempty"` // pods, promotion, time or analysis
-	AtLeast   Span       `json:"atLeast,omitempty"`
-	Enters    *time.Time `json:"enters,omitempty"` // the earliest time, nil if unknown
-	Shut      string     `json:"shut,omitempty"`   // the window or freeze that the stage waits for
-	Timeout   Span       `json:"timeout,omitempty"`
-	OnTimeout string     `json:"onTimeout,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Text      string    `json:"text"`
+	Weight    int       `json:"weight"`
+	Canary    int       `json:"canary"` // number of pods of the new version
+	Stable    int       `json:"stable"`
+	Wait      string    `json:"wait,omitempty"` // pods, promotion, time or analysis
+	AtLeast   Span      `json:"atLeast,omitempty"`
+	Enters    time.Time `json:"enters,omitzero"` // the earliest time, zero if unknown
+	Shut      string    `json:"shut,omitempty"`  // the window or freeze that the stage waits for
+	Timeout   Span      `json:"timeout,omitempty"`
+	OnTimeout string    `json:"onTimeout,omitempty"`
 }
 
 // workloads adds the workloads whose pods change, and the times of the app's release.
@@ -60,7 +60,7 @@ func (a *App) workloads(in Input) {
 		begins, ends = rollout.Later(begins, f.Begins), rollout.Later(ends, f.Ends)
 	}
 	if len(a.Workloads) > 0 && known {
-		a.Begins, a.Ends = &begins, &ends
+		a.Begins, a.Ends = begins, ends
 	}
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
@@ -84,14 +84,10 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	w := Workload{Workload: f.Workload, Kind: f.Workload.Ref().Kind, Strategy: string(f.Strategy), Staged: true,
 		Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
 	for _, s := range f.Stages {
-		stage := Stage{
+		w.Stages = append(w.Stages, Stage{
 			Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: s.Canary, Stable: s.Stable, Wait: s.Wait,
-			AtLeast: Span(s.AtLeast), Shut: s.Shut, Timeout: Span(s.Timeout), OnTimeout: s.OnTimeout,
-		}
-		if !s.Enters.IsZero() {
-			stage.Enters = new(s.Enters)
-		}
-		w.Stages = append(w.Stages, stage)
+			AtLeast: Span(s.AtLeast), Enters: s.Enters, Shut: s.Shut, Timeout: Span(s.Timeout), OnTimeout: s.OnTimeout,
+		})
 	}
 	return w
 }

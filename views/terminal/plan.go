@@ -67,7 +67,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 		}
 		b.WriteString(k.field(labels[n.Level].text, text, labels[n.Level].color, plain))
 	}
-	if a.Ends != nil {
+	if !a.Ends.IsZero() {
 		b.WriteString(k.field("done", "not before "+plan.Moment(a.Ends, p.At), dim, plain))
 	}
 	for _, o := range a.Objects {

@@ -12,7 +12,7 @@ import (
 
 // plannedViews returns plans that together have every element that a view can draw.
 func plannedViews() []plan.Plan {
-	enters := func(after time.Duration) *time.Time { return ptr(at().Add(after)) }
+	enters := func(after time.Duration) time.Time { return at().Add(after) }
 	shop := plan.App{
 		App: "shop", Change: plan.Release, Summary: "h1-2c9d0f1b77 -> h1-7b4e2a91d0", AtLeast: plan.Span(70 * time.Minute), Gates: 1,
 		Ends: enters(68 * time.Hour),
