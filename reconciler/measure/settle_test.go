@@ -16,16 +16,12 @@ import (
 
 // TestDefaults checks the documented defaults of Options, and that New keeps explicit values.
 func TestDefaults(t *testing.T) {
-	type known struct{}
 	o := New(t.Context(), Options{}).Options
-	ctx := context.WithValue(t.Context(), known{}, true)
-	if o.Parallel != 8 || o.Again != 2*time.Second || o.Judging != time.Second || o.Own != rollout.OwnNamespace || o.As(ctx, shop) != ctx {
+	if o.Parallel != 8 || o.Again != 2*time.Second || o.Judging != time.Second || o.Own != rollout.OwnNamespace {
 		t.Errorf("by default %d at once, again after %s, judged within %s, in %s", o.Parallel, o.Again, o.Judging, o.Own)
 	}
-	other := context.WithValue(t.Context(), known{}, false)
-	as := func(context.Context, rollout.App) context.Context { return other }
-	o = New(t.Context(), Options{Parallel: 1, Again: 2, Judging: 3, Own: "own", As: as}).Options
-	if o.Parallel != 1 || o.Again != 2 || o.Judging != 3 || o.Own != "own" || o.As(ctx, shop) != other {
+	o = New(t.Context(), Options{Parallel: 1, Again: 2, Judging: 3, Own: "own"}).Options
+	if o.Parallel != 1 || o.Again != 2 || o.Judging != 3 || o.Own != "own" {
 		t.Errorf("%d at once, again after %s, judged within %s, in %s", o.Parallel, o.Again, o.Judging, o.Own)
 	}
 }

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Deps provider.Deps
 	Own  string // gitrollout's namespace; default rollout.OwnNamespace
-	// As returns an app's context for requests to the cluster. If As is nil, the worker's context is used.
+	// As returns an app's context for requests to the cluster.
 	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // called when a result can be collected
 	Trouble  func(app, metric string, err error) // gets errors that no result shows, such as a panic or a failed cleanup
@@ -68,9 +68,6 @@ type leftover struct {
 func New(ctx context.Context, o Options) *Worker {
 	o.Parallel, o.Own = cmp.Or(o.Parallel, 8), cmp.Or(o.Own, rollout.OwnNamespace)
 	o.Again, o.Judging = cmp.Or(o.Again, 2*time.Second), cmp.Or(o.Judging, time.Second)
-	if o.As == nil {
-		o.As = func(ctx context.Context, _ rollout.App) context.Context { return ctx }
-	}
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 

@@ -53,6 +53,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 			defer b.mu.Unlock()
 			b.trouble = append(b.trouble, fmt.Sprintf("%s %s: %v", app, metric, err))
 		},
+		As:    func(ctx context.Context, _ rollout.App) context.Context { return ctx },
 		Again: time.Millisecond,
 	}
 	if change != nil {
