@@ -18,20 +18,20 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {4_223, 61},
-	"author":     {5_473, 86},
+	"author":     {5_490, 86},
 	"call":       {602, 23},
 	"cluster":    {5_610, 87},
-	"cmd":        {6_963, 10},
+	"cmd":        {7_008, 10},
 	"git":        {5_575, 148},
 	"internal":   {11_459, 0},
 	"publish":    {4_767, 100},
-	"reconciler": {7_614, 162},
+	"reconciler": {7_617, 162},
 	"render":     {9_701, 106},
 	"rollout":    {6_418, 514},
 	"simulate":   {3_503, 98},
 	"strategies": {7_866, 206},
-	"traffic":    {3_984, 23},
-	"views":      {7_311, 192},
+	"traffic":    {3_988, 23},
+	"views":      {7_353, 192},
 }
 
 func TestBudgets(t *testing.T) {
