@@ -40,31 +40,39 @@ func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.client, r.within, r.why = client, within, why
 }
 
-// historyReleases limits the releases on a page, and historyDepth the state commits that are searched for them.
+func (r *Records) watched() (client *cluster.Client, within []string, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.client, r.within, r.why
+}
+
+// historyReleases limits the releases that a page shows. historyDepth limits the state commits that are searched.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open fetches from Git, and returns the Session. The caller must hold mu.
+// open fetches from Git, and returns a Session at the newest commits. Each caller gets its own Session, so that callers
+// do not wait for each other's renders and pushes.
 func (r *Records) open(ctx context.Context) (*Session, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	w := r.world
 	if w == nil {
 		o := r.Options
 		o.Repo, o.Detail = r.Repo.Beside(), true
 		w = New(o)
 	}
-	_, err := w.Refresh(ctx)
-	if err == nil {
-		r.world = w
+	if _, err := w.Refresh(ctx); err != nil {
+		return nil, err
 	}
-	return w, err
+	r.world = w
+	return &Session{Options: w.Options, Heads: w.Heads, Tip: w.Tip, State: w.State, States: w.States, UID: w.UID,
+		Apps: w.Apps, reader: w.reader}, nil
 }
 
 // Diff implements dashboard.Records. It compares the stable version with the version in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w, err := r.open(ctx)
 	if err != nil {
 		return dashboard.Diff{}, err
@@ -114,8 +122,6 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 
 // Objects implements dashboard.Records. It returns the objects that should be in the cluster now.
 func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w, err := r.open(ctx)
 	if err != nil {
 		return d, err
@@ -124,8 +130,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	if err != nil {
 		return d, err
 	}
-	w.Client, w.Within, w.Note = r.client, r.within, r.why
-	defer func() { w.Client, w.Within, w.Note = nil, nil, "" }() // the other methods use only Git
+	w.Client, w.Within, w.Note = r.watched() // the other methods decide from Git alone
 	objects, note, err := WithState(ctx, w, app, w.Now())
 	d.Note = note
 	for _, o := range objects {
@@ -138,8 +143,6 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 
 // History implements dashboard.Records. It returns the newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w, err := r.open(ctx)
 	if err != nil {
 		return dashboard.History{}, err
@@ -170,9 +173,7 @@ const (
 
 // Pod implements dashboard.Records. It reads the cluster with the rights of this process.
 func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
-	r.mu.Lock()
-	client, why := r.client, r.why
-	r.mu.Unlock()
+	client, _, why := r.watched()
 	unseen := func(err error) {
 		if err != nil {
 			d.Notes = append(d.Notes, "not observed: "+err.Error())
@@ -213,8 +214,6 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 
 // Act implements dashboard.Actor. It refuses an action if the app's release has changed since the user saw it.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w, err := r.open(ctx)
 	if err != nil {
 		return "", err

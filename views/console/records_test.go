@@ -7,7 +7,9 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 func TestDiffMasksSecrets(t *testing.T) {
@@ -102,4 +104,41 @@ func TestObjects(t *testing.T) {
 	compare.CheckNamed(t, "the session's note", "", records.world.Note)
 	_, err := records.Objects(t.Context(), "shpo")
 	compare.CheckError(t, "an unknown app", err, "did you mean shop")
+}
+
+// beforeBuild calls a function before each build of an app.
+type beforeBuild struct {
+	render.Builder
+	do func()
+}
+
+func (b beforeBuild) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
+	b.do()
+	return b.Builder.Build(tree, app)
+}
+
+// TestRendersHoldNoLock checks that a page's requests do not wait for the renders of other requests.
+func TestRendersHoldNoLock(t *testing.T) {
+	repo := gittest.New(t)
+	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/config.yaml": configMap,
+		"apps/shop/kustomization.yaml": "resources: [config.yaml]\n"})
+	v2 := repo.CommitFiles("v2", map[string]string{"apps/shop/config.yaml": configMap + "data: {a: b}\n"})
+	w := worldOf(t, repo, rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Progressing, Source: v1,
+		Stable: &rollout.Release{Hash: "h1-1", Commit: v1}, Release: &rollout.Release{Hash: "h1-2", Commit: v2}})
+	for name, ask := range map[string]func(*Records) (dashboard.Diff, error){
+		"objects": func(r *Records) (dashboard.Diff, error) { return r.Objects(t.Context(), "shop") },
+		"changes": func(r *Records) (dashboard.Diff, error) { return r.Diff(t.Context(), "shop") },
+	} {
+		records, builds, free := &Records{Options: w.Options}, 0, 0
+		records.Now = time.Now
+		records.Renderer = render.New(beforeBuild{render.InProcess{}, func() {
+			if builds++; records.mu.TryLock() {
+				free++
+				records.mu.Unlock()
+			}
+		}})
+		d, err := ask(records)
+		must(t, err)
+		compare.CheckNamed(t, name+", and builds without the lock", []any{1, true, builds}, []any{len(d.Objects), builds > 0, free})
+	}
 }
