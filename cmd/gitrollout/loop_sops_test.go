@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // manifest and whole encrypt with sopstest, and repeat this until the ciphertext does not contain APP, which a push would replace.
@@ -262,12 +265,16 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 		addresses = append(addresses, l.Addr().String())
 		_ = l.Close()
 	}
+	token, digest := dashboard.NewToken()
+	rights := filepath.Join(w.TempDir(), "access.yaml")
+	must(w, os.WriteFile(rights, []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\n"+
+		`people: [{name: Ann, email: ann@example.com, token: "`+digest+`", apps: ["*"], verbs: [hold]}]`), 0o600))
 	ctx, stop := context.WithCancel(w.Context())
 	log, ended := &safeBuffer{}, make(chan int)
 	go func() {
 		ended <- run(ctx, []string{"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig,
 			"--namespaces", w.ns, "--interval", "1s", "--log-level", "debug", "--metrics-address", addresses[0],
-			"--dashboard-address", addresses[1]}, strings.NewReader(""), log, log)
+			"--dashboard-address", addresses[1], "--dashboard-actions", "--dashboard-tokens", rights}, strings.NewReader(""), log, log)
 	}()
 	got := map[string]string{}
 	for _, path := range paths {
@@ -276,7 +283,10 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 			address = addresses[0]
 		}
 		await(w, path+" is served", func() bool {
-			response, err := http.Get("http://" + address + path)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+			must(w, err)
+			request.Header.Set("Authorization", "Bearer "+token)
+			response, err := http.DefaultClient.Do(request)
 			if err != nil {
 				return false
 			}

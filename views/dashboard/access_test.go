@@ -191,14 +191,16 @@ func TestActionsAreGuarded(t *testing.T) {
 	}
 }
 
-// withPod adds a pod that is named after the app.
+// withPod adds a pod with the app's name and a metric to an app.
 func withPod(a status.App) status.App {
+	a.Metrics = []status.Metric{{Metric: "errors", Query: "rate(errors[1m])", Limits: "failureLimit: 2"}}
 	a.Workloads[0].Revisions = []status.Revision{{Role: "canary", Pods: []status.Pod{{Name: a.App + "-0", UID: "uid-0"}}}}
 	return a
 }
 
-// TestPodsAreForPeople checks that only users with a right to an app get the events and logs of the app's pods, and no other pods' logs.
-func TestPodsAreForPeople(t *testing.T) {
+// TestDataForPeople checks that only users with a right to an app get the events and logs of its pods, its manifests, and the queries of
+// its metrics.
+func TestDataForPeople(t *testing.T) {
 	o := newOffice(t, nil)
 	ann, anonymous := o.visitor().signIn(), o.visitor()
 	for name, c := range map[string]struct {
@@ -208,26 +210,60 @@ func TestPodsAreForPeople(t *testing.T) {
 		want string
 	}{
 		"signed in":                 {ann, "shop/pods/shop/shop-0", 200, "map[notes:[of shop/shop-0 uid-0]]"},
-		"not signed in":             {anonymous, "shop/pods/shop/shop-0", 401, "sign in first"},
-		"without a right":           {ann, "pay/pods/pay/pay-0", 403, "ann@example.com has no right to pay, so its events and logs"},
+		"not signed in":             {anonymous, "shop/pods/shop/shop-0", 401, "only for signed-in people: sign in first"},
+		"without a right":           {ann, "pay/pods/pay/pay-0", 403, "ann@example.com has no right to pay; or run: gitrollout events pay"},
 		"another app's pod":         {ann, "shop/pods/pay/pay-0", 404, "app shop has no pod pay-0 any more"},
 		"the name elsewhere":        {ann, "shop/pods/kube-system/shop-0", 404, "has no pod shop-0"},
 		"an unknown app":            {ann, "shopp/pods/shop/shop-0", 404, "cluster prod has no app shopp"},
 		"a pod of a longer path":    {ann, "shop/pods/shop/shop-0/log", 404, ""},
 		"no pod, but not signed in": {anonymous, "shop/pods/shop/none", 401, "sign in first"},
+		"objects":                   {ann, "shop/objects", 200, "Secret keys"},
+		"objects, not signed in":    {anonymous, "shop/objects", 401, "objects are only for signed-in people: sign in first"},
+		"objects, without a right":  {ann, "pay/objects", 403, "no right to pay; or run: gitrollout render pay --with-state"},
+		"changes":                   {ann, "shop/diff", 200, "Deployment shop"},
+		"changes, not signed in":    {anonymous, "shop/diff", 401, "changes are only for signed-in people: sign in first"},
+		"changes, without a right":  {ann, "pay/diff", 403, "has no right to pay; or run: gitrollout plan --base STABLE --head RELEASE"},
 	} {
 		code, answer := c.who.send(http.MethodGet, "/api/v1/apps/"+c.path, "", nil)
 		compare.CheckNamed(t, name, c.code, code)
 		compare.Contains(t, fmt.Sprint(answer), c.want)
 	}
+	bearer := map[string]string{"Authorization": "Bearer " + o.token}
+	for name, c := range map[string]struct {
+		headers map[string]string
+		path    string
+		want    bool
+	}{
+		"its user":        {bearer, "/api/v1/apps/shop", true},
+		"not signed in":   {nil, "/api/v1/apps/shop", false},
+		"without a right": {bearer, "/api/v1/apps/pay", false},
+		"all apps":        {bearer, "/api/v1/apps", false},
+	} {
+		code, answer := anonymous.send(http.MethodGet, c.path, "", c.headers)
+		text := fmt.Sprint(answer)
+		compare.CheckNamed(t, name+": status, has limits, and has a query", []any{200, true, c.want},
+			[]any{code, strings.Contains(text, "failureLimit: 2"), strings.Contains(text, "rate(errors")})
+	}
+	server := o.Config.Handler.(*Server)
+	for name, header := range map[string]string{"its user": "Bearer " + o.token, "not signed in": ""} {
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/events?app=shop", nil)
+		r.Header.Set("Authorization", header)
+		m, _, _ := server.next(r, "shop", 0)
+		query := m.data.(Detail).Metrics[0].Query
+		compare.CheckNamed(t, name+": the stream has a query", header != "", query != "")
+	}
+	compare.CheckNamed(t, "the query on the board", true, server.Board.apps["shop"].app.Metrics[0].Query != "")
+
 	_, another := NewToken()
 	o.write(rulesWith(another))
 	ann.wants(http.StatusForbidden, "a pod for a token that was changed", http.MethodGet, "/api/v1/apps/shop/pods/shop/shop-0", "")
+	o.write("{")
+	ann.wants(http.StatusInternalServerError, "a broken file of rights", http.MethodGet, "/api/v1/apps/shop/objects", "")
 
 	url, _ := boardOf(t, withPod(appOf("shop", rollout.Paused, 25)))
 	res, body := get(t, url+"/api/v1/apps/shop/pods/shop/shop-0")
 	compare.CheckNamed(t, "without sign-in", http.StatusForbidden, res.StatusCode)
-	compare.Contains(t, body, "run: gitrollout events shop, or: gitrollout logs shop")
+	compare.Contains(t, body, "this page has no sign-in; or run: gitrollout events shop, or: gitrollout logs shop")
 }
 
 func TestSessions(t *testing.T) {

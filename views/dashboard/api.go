@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -26,63 +27,83 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 }
 
 // showApp handles GET /api/v1/apps/{app}. It responds with a Detail.
-func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
-	send(w, http.StatusOK, app)
+func (s *Server) showApp(w http.ResponseWriter, r *http.Request, app Detail) {
+	send(w, http.StatusOK, s.seenBy(r, app))
+}
+
+// mayRead returns the status 200 for a user with a right to the app, else another status with the reason.
+func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
+	if !s.acts() {
+		return http.StatusForbidden, "this page has no sign-in"
+	}
+	rules, err := s.Access.read()
+	if err != nil {
+		return http.StatusInternalServerError, err.Error()
+	}
+	who, _, ok := s.signedIn(r, rules)
+	switch {
+	case !ok:
+		return http.StatusUnauthorized, "sign in first"
+	case len(rules.may(who, app)) == 0:
+		return http.StatusForbidden, who.Email + " has no right to " + app
+	}
+	return http.StatusOK, ""
+}
+
+// seenBy returns an app's data without the queries of metrics, unless the user has a right to the app.
+func (s *Server) seenBy(r *http.Request, d Detail) Detail {
+	if code, _ := s.mayRead(r, d.App.App); code != http.StatusOK {
+		d.Metrics = withoutQueries(d.Metrics)
+	}
+	return d
+}
+
+func withoutQueries(all []status.Metric) []status.Metric {
+	return rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m })
+}
+
+// forPeople returns a handler for data that may contain credentials: manifests, events and logs. Only users with a
+// right to the app get the data. Errors name the command that shows the data, in which APP stands for the app.
+func (s *Server) forPeople(what, command string, answer func(http.ResponseWriter, *http.Request, Detail),
+) http.HandlerFunc {
+	return s.ofApp(func(w http.ResponseWriter, r *http.Request, app Detail) {
+		name := app.App.App
+		if code, why := s.mayRead(r, name); code != http.StatusOK {
+			fail(w, code, what+" are only for signed-in people: "+why+"; or run: "+strings.ReplaceAll(command, "APP", name))
+			return
+		}
+		answer(w, r, app)
+	})
 }
 
 func showDiff(of func(ctx context.Context, app string) (Diff, error)) func(http.ResponseWriter, *http.Request, Detail) {
 	return func(w http.ResponseWriter, r *http.Request, app Detail) {
 		d, err := of(r.Context(), app.App.App)
-		if err != nil {
-			failed(w, err)
-			return
-		}
 		if d.Objects == nil {
 			d.Objects = []Object{}
 		}
-		send(w, http.StatusOK, d)
+		sendRead(w, d, err)
 	}
 }
 
 func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail) {
 	past, err := s.Records.History(r.Context(), app.App.App)
-	if err != nil {
-		failed(w, err)
-		return
-	}
 	if past.Releases == nil {
 		past.Releases = []status.Past{}
 	}
-	send(w, http.StatusOK, past)
+	sendRead(w, past, err)
 }
 
-// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}. Only signed-in users with a right to the app get logs
-// and events, because both may contain secrets.
+// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}.
 func (s *Server) showPod(w http.ResponseWriter, r *http.Request, app Detail) {
-	name := app.App.App
-	if !s.acts() {
-		fail(w, http.StatusForbidden, "events and logs are only for signed-in people, and this page has no sign-in; "+
-			"run: gitrollout events "+name+", or: gitrollout logs "+name)
-		return
-	}
-	rules := s.rules(w)
-	if rules == nil {
-		return
-	}
-	who, _, ok := s.signedIn(r, rules)
 	pod, found := rollout.Find(status.Version("").Of(app.App), func(p status.VersionPod) bool {
 		return p.Namespace == r.PathValue("namespace") && p.Name == r.PathValue("pod")
 	})
-	switch {
-	case !ok:
-		fail(w, http.StatusUnauthorized, "events and logs are only for signed-in people: sign in first")
-	case len(rules.may(who, name)) == 0:
-		fail(w, http.StatusForbidden, who.Email+" has no right to "+name+", so its events and logs are not shown")
-	case !found:
-		fail(w, http.StatusNotFound, "app "+name+" has no pod "+r.PathValue("pod")+" any more")
-	default:
-		send(w, http.StatusOK, s.Records.Pod(r.Context(), pod))
+	if !found {
+		fail(w, http.StatusNotFound, "app "+app.App.App+" has no pod "+r.PathValue("pod")+" any more")
+		return
 	}
+	send(w, http.StatusOK, s.Records.Pod(r.Context(), pod))
 }
 
 func (s *Server) unknown(w http.ResponseWriter, app string) {

@@ -139,13 +139,16 @@ func (b *Board) Names() []string {
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing returns the status of all apps, sorted by name.
+// Listing returns the status of all apps, sorted by name, without the queries of metrics.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	names := slices.Sorted(maps.Keys(b.apps))
-	return status.Listing{Cluster: b.cluster, Note: b.note,
-		Apps: rollout.Mapped(names, func(name string) status.App { return b.apps[name].app })}
+	return status.Listing{Cluster: b.cluster, Note: b.note, Apps: rollout.Mapped(names, func(name string) status.App {
+		a := b.apps[name].app
+		a.Metrics = withoutQueries(a.Metrics)
+		return a
+	})}
 }
 
 // Rows returns the row of each app for the fleet view, sorted by name.

@@ -105,10 +105,13 @@ func New(o Options) (*Server, error) {
 	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", assets(http.FileServerFS(files))))
 	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
 	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.ofApp(showDiff(s.Records.Diff)))
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/objects", s.ofApp(showDiff(s.Records.Objects)))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.forPeople("changes",
+		"gitrollout plan --base STABLE --head RELEASE", showDiff(s.Records.Diff)))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/objects", s.forPeople("objects",
+		"gitrollout render APP --with-state", showDiff(s.Records.Objects)))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.ofApp(s.showHistory))
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/pods/{namespace}/{pod}", s.ofApp(s.showPod))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/pods/{namespace}/{pod}", s.forPeople("events and logs",
+		"gitrollout events APP, or: gitrollout logs APP", s.showPod))
 	s.mux.HandleFunc("GET /api/v1/events", s.events)
 	s.mux.HandleFunc("GET /api/v1/me", s.me)
 	if s.acts() {
@@ -203,10 +206,12 @@ func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// failed responds with 502 and the error. If the browser has cancelled the request, it does nothing.
-func failed(w http.ResponseWriter, err error) {
-	if errors.Is(err, context.Canceled) {
-		return
+// sendRead responds with data, or with 502 and the error, unless the browser has cancelled the request.
+func sendRead(w http.ResponseWriter, data any, err error) {
+	switch {
+	case err == nil:
+		send(w, http.StatusOK, data)
+	case !errors.Is(err, context.Canceled):
+		fail(w, http.StatusBadGateway, err.Error())
 	}
-	fail(w, http.StatusBadGateway, err.Error())
 }

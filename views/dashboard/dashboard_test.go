@@ -122,7 +122,8 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25))
 	for code, paths := range map[int]string{
 		200: "/ /apps/shop /plain /assets/app.js /assets/style.css " +
-			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/diff /api/v1/apps/shop/objects /api/v1/apps/shop/history /api/v1/me",
+			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/history /api/v1/me",
+		403: "/api/v1/apps/shop/diff /api/v1/apps/shop/objects",
 		404: "/apps/nobody /api/v1/apps/nobody /api/v1/apps/nobody/diff /assets/ /assets/../dashboard.go /oidc/start /nothing",
 	} {
 		for _, path := range strings.Fields(paths) {
@@ -366,13 +367,16 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 }
 
 func TestGitThatCannotBeReadIsSaid(t *testing.T) {
-	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}})
+	token, digest := NewToken()
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	must(t, os.WriteFile(file, []byte(rulesWith(digest)), 0o600))
+	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}, Access: &Access{File: file},
+		Actor: &fakeActor{}})
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
+	v := (&office{Server: server, t: t}).visitor()
 	for _, part := range []string{"diff", "objects", "history"} {
-		res, body := get(t, server.URL+"/api/v1/apps/shop/"+part)
-		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
-			t.Errorf("%s: %d %s", part, res.StatusCode, body)
-		}
+		code, answer := v.send(http.MethodGet, "/api/v1/apps/shop/"+part, "", map[string]string{"Authorization": "Bearer " + token})
+		compare.CheckNamed(t, part, []any{http.StatusBadGateway, "git: unreachable"}, []any{code, answer["error"]})
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	for told := false; ; {
 		wake := s.Board.wake()
-		m, number, news := s.next(name, known)
+		m, number, news := s.next(r, name, known)
 		if gone := m.event == "gone"; gone {
 			news, told = !told, true
 		} else {
@@ -63,8 +63,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns a message with the changes after the number "known". If there are none, news is false.
-func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
+// next returns a message with the changes after the number "known". If there are none, the result "news" is false.
+func (s *Server) next(r *http.Request, name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
 		m = message{id: s.Board.id(newest), event: "change", data: f}
@@ -74,7 +74,7 @@ func (s *Server) next(name string, known int64) (m message, number int64, news b
 		return m, newest, news
 	}
 	d, number, found := s.Board.app(name)
-	m = message{id: s.Board.id(number), event: "app", data: d}
+	m = message{id: s.Board.id(number), event: "app", data: s.seenBy(r, d)}
 	if !found {
 		m.event, m.data = "gone", map[string]string{"app": name}
 	}

@@ -65,7 +65,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	config, _, err := s.OIDC.setup(ctx)
 	if err != nil {
-		failed(w, err)
+		sendRead(w, nil, err)
 		return
 	}
 	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: s.Now().Add(flowTime)}

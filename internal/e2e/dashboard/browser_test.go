@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var update = flag.Bool("update", false, "write the pictures of the documentation anew")
@@ -134,6 +135,14 @@ func (p *tab) click(selectors ...string) {
 func (p *tab) count(selector string) int {
 	p.t.Helper()
 	return js[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
+}
+
+// signIn signs in with a token when the page has a button for that. The page then loads again.
+func (p *tab) signIn(token string) {
+	p.t.Helper()
+	p.await(`document.getElementById('signin-open')`)
+	p.click("#signin-open")
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
 }
 
 func scheme(name string) chromedp.Action[chromedp.Void] {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
@@ -137,9 +136,8 @@ func TestCanaryToItsEnd(t *testing.T) {
 	p := newTab(t, scheme("light"), chromedp.Navigate(url+"/"))
 	p.await(`document.querySelector('#rows li[data-phase=Healthy]')`)
 	p.click(`#rows a`)
-	p.await(live + ` && document.getElementById('signin-open')`)
-	p.click("#signin-open")
-	p.do(chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
+	p.await(live)
+	p.signIn(token)
 	p.await(live + ` && document.querySelector('#who').textContent.includes('Ann Lee') && document.querySelector('#title h1')`)
 	js[bool](p, `(window.same = true)`)
 

@@ -237,8 +237,7 @@ func TestWays(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open') && document.querySelector('#next section')`)
 	merge := "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"
 	compare.CheckNamed(t, "a visitor", "To go on: "+merge+", gitrollout promote shop; To go back: gitrollout abort shop", groups())
-	p.click("#signin-open")
-	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
+	p.signIn(f.token)
 	p.await(`document.querySelectorAll('#next [data-verb]').length === 3`)
 	compare.CheckNamed(t, "Ann", "To go on: promote, hold, "+merge+", gitrollout promote shop; To go back: abort, gitrollout abort shop",
 		groups())

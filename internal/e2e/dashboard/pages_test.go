@@ -327,6 +327,10 @@ func TestApp(t *testing.T) {
 		time.Sleep(120 * time.Millisecond)
 	}
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
+	p.await(live + ` && document.querySelector('#diff p') && document.querySelector('#analyses details')`)
+	compare.Contains(t, js[string](p, `document.querySelector('#diff').innerText`), "Only signed-in people with a right to shop")
+	compare.CheckNamed(t, "queries and manifests without a sign-in", 0, p.count("#analyses pre, pre.diff"))
+	p.signIn(f.token)
 	p.await(live + ` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && ` +
 		`document.querySelectorAll('#history details').length === 2`)
 	compare.Contains(t, js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`), "pause")
@@ -406,6 +410,8 @@ func TestPhone(t *testing.T) {
 	p.axe("fleet, phone")
 	p.picture("dashboard-phone")
 	p.click("#rows li:nth-child(3) a")
+	p.await(live + ` && location.pathname === '/apps/shop'`)
+	p.signIn(f.token)
 	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && ` +
 		`document.querySelectorAll('pre.diff').length === 3`)
 	fits("an app")
@@ -450,6 +456,7 @@ func TestLostAnswer(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, shop(now, 4))
 	p := newTab(t, chromedp.Navigate(f.url+"/apps/shop"))
+	p.signIn(f.token)
 	p.await(live + ` && document.querySelectorAll('pre.diff').length === 3`)
 	js[bool](p, `(window.whole = window.fetch, window.fetch = () => Promise.reject(new Error('it was lost')), true)`)
 	changed := func(ready int) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 )
@@ -34,8 +33,7 @@ func TestPods(t *testing.T) {
 	compare.Contains(t, js[string](p, `document.querySelector('.pod').innerText`), "only for signed-in people: sign in first")
 	p.expect("401")
 
-	p.click("#signin-open")
-	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
+	p.signIn(f.token)
 	p.await(live + ` && document.querySelectorAll('#next [data-verb]').length === 3`)
 	compare.CheckNamed(t, "requests of a page that is not used", 0, p.requests("/pods/"))
 	p.click(first)

@@ -245,7 +245,8 @@ function draw() {
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
     app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
   const what = JSON.stringify(version.slice(1, 4));
-  if (what !== asked) { asked = what; load('diff', path + '/diff', diff); }
+  if (!who.may.length) part('diff', [what, who.actions], closed);
+  else if (what !== asked) { asked = what; load('diff', path + '/diff', diff); }
   if (JSON.stringify(version) !== told) { told = JSON.stringify(version);
     load('history', path + '/history', past).then(drawAgain); }
 }
@@ -274,6 +275,11 @@ async function load(id, address, build) {
       id === 'diff' ? 'What the release changes' : 'History'), h('p', { class: 'error' }, err.message)));
   }
 }
+
+// closed stands for the changes until somebody with a right to the app has signed in.
+const closed = () => who.actions !== undefined && app.stable && (app.release || app.rejected)
+  && h('section', { class: 'card', 'aria-labelledby': 'diff-title' }, h('h2', { id: 'diff-title' }, 'What the release changes'),
+    h('p', { class: 'dim' }, 'Only signed-in people with a right to ' + name + ' see the changed manifests.'));
 
 function diff(d) {
   compared = d;
