@@ -121,8 +121,13 @@ func (a *App) Set(o Order) (Edit, error) {
 			refused = append(refused, line)
 		}
 	}
-	if refused = refused[:min(len(refused), mostListed)]; len(all) > mostTried {
-		refused = append(refused, rollout.Count(len(all)-mostTried, "more line")+" with this text, not tried")
+	refused = refused[:min(len(refused), mostListed)]
+	left := map[string]int{}
+	for _, p := range all[min(len(all), mostTried):] {
+		left[p.file]++
+	}
+	for _, file := range slices.Sorted(maps.Keys(left)) {
+		refused = append(refused, file+": "+rollout.Count(left[file], "more line")+" with this text, not tried")
 	}
 	return Edit{}, fmt.Errorf("no line that gitrollout may edit sets the image %s; change it by hand, or list the image "+
 		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused, "\n"))
@@ -206,7 +211,7 @@ type place struct {
 	file    string
 	lines   []string // all lines of the file
 	line    int
-	rank    int    // 0 near a word such as "image", else 1
+	rank    int    // places with a low rank are tried first
 	changed string // the line after the edit, or "" if no rule fits the line
 	why     string // why gitrollout may not edit the line, or ""
 }
@@ -217,8 +222,8 @@ var (
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places of all files that the app reads. Places near a word such as "image" come first,
-// because Set does not try all places.
+// places returns the places of all files that the app reads. Places near a word such as "image" come first, and then
+// the first places of each file, because only a part is tried.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)
@@ -229,7 +234,10 @@ func (a *App) places(t target) (all []place, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, t.places(place{file: file, lines: strings.SplitAfter(string(data), "\n"), why: barred})...)
+		for i, p := range t.places(place{file: file, lines: strings.SplitAfter(string(data), "\n"), why: barred}) {
+			p.rank += i
+			all = append(all, p)
+		}
 	}
 	slices.SortStableFunc(all, func(x, y place) int { return x.rank - y.rank })
 	return all, nil
@@ -240,7 +248,7 @@ func (t *target) places(in place) (all []place) {
 	for i, line := range in.lines {
 		p := in
 		if p.line = i + 1; !hasWord.MatchString(strings.Join(near(p.lines, i), "")) {
-			p.rank = 1
+			p.rank = 1 << 20
 		}
 		switch {
 		case hasAnchor.MatchString(line):

@@ -113,13 +113,15 @@ var tests = map[string]struct{ files, arg, want string }{
 		"  substitute: {TAG: v1}\n", "web=v2", ".gitrollout/prod/config.yaml:5:   substitute: {TAG: v2}"},
 	"VariableWithAnchor": {strings.Replace(kustomized, "image: web}", "image: \"web:${TAG}\"}", 1) +
 		"-- .gitrollout/prod/config.yaml --\n" + config + "  substitute: {TAG: &tag v1}\n", "web=v2",
-		"apps/shop/pods.yaml:10: has the name of the image, but not its tag\n" +
-			".gitrollout/prod/config.yaml:5: has an anchor, which sets other fields as well"},
+		".gitrollout/prod/config.yaml:5: has an anchor, which sets other fields as well\n" +
+			"apps/shop/pods.yaml:10: has the name of the image, but not its tag"},
 	"WordsFirst": {numbered + "images: [{name: web, newTag: '1'}]\n" + numbers, "web=2",
 		"apps/shop/kustomization.yaml:3: images: [{name: web, newTag: '2'}]"},
 	"TooManyLines": {numbered + "images: [{name: web, newTag: &tag '1'}]\n" + numbers, "web=2",
 		"apps/shop/kustomization.yaml:3: has an anchor, which sets other fields as well\n" +
-			"51 more lines with this text, not tried"},
+			"apps/shop/counts.yaml: 51 more lines with this text, not tried"},
+	"EachFile": {strings.Replace(numbered, "image: web}", "image: \"web:${VERSION}\"}", 1) + numbers + "-- .gitrollout/prod/config.yaml --\n" +
+		config + "  substitute: {VERSION: '1'}\n", "web=2", ".gitrollout/prod/config.yaml:5:   substitute: {VERSION: '2'}"},
 	"Generator": {kustomized + `configMapGenerator: [{name: version, literals: [IMAGE=web:v1]}]
 replacements:
 - source: {kind: ConfigMap, name: version, fieldPath: data.IMAGE}
