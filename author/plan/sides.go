@@ -71,7 +71,9 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	s.strict = render.Strict(heads)
 	source.Each(len(names), planners, func(i int) {
 		if errs[i] = ended(); errs[i] == nil {
-			apps[i], changed[i], errs[i] = s.Plan(names[i])
+			if apps[i], changed[i], errs[i] = s.Plan(names[i]); errs[i] != nil {
+				errs[i] = fmt.Errorf("app %s: %w", names[i], errs[i])
+			}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -112,16 +114,13 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	}
 	var err error
 	if in.Base, err = s.side(s.Before, name); err != nil {
-		return App{}, false, fmt.Errorf("app %s: %w", name, err)
+		return App{}, false, err
 	}
 	if in.Head, err = s.side(s.After, name); err != nil {
-		return App{}, false, fmt.Errorf("app %s: %w", name, err)
+		return App{}, false, err
 	}
-	if in.Head.Render != nil {
-		err := policy.Allow(s.After.Tree, in.Head.Render, rollout.ConfigPath(s.Cluster), s.Own, s.Policy)
-		if err != nil {
-			in.Head = Side{Err: err}
-		}
+	if s.allow(s.After, &in.Head); in.Head.Err != nil {
+		s.allow(s.Before, &in.Base)
 	}
 	if in.State, err = s.state(name); err != nil && !rollout.IsInvalid(err) {
 		return App{}, false, err
@@ -173,6 +172,16 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 		return Side{Err: err}, nil
 	}
 	return Side{Render: built}, err
+}
+
+// allow replaces the render of a side by an error if the configuration or the policy forbids an object.
+func (s *Sides) allow(b *source.Branch, side *Side) {
+	if side.Render == nil {
+		return
+	}
+	if err := policy.Allow(b.Tree, side.Render, rollout.ConfigPath(s.Cluster), s.Own, s.Policy); err != nil {
+		*side = Side{Err: err}
+	}
 }
 
 // differing returns the app's source files that differ between the two sides.

@@ -52,8 +52,11 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", file, err)
 	}
-	if !found {
+	switch {
+	case !found:
 		return nil, missing(tree, r.cluster)
+	case entry.Kind == rollout.Dir:
+		return nil, rollout.Invalidf(file, "", "is a folder").WithFix("replace it by a file")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,7 +48,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 			o.Message += fmt.Sprintf("%s becomes %s in %s\n", e.From, e.To, e.Path)
 		}
 	}
-	others, err := reached(w, a.Tree, name)
+	others, unread, err := reached(w, a.Tree, name)
 	switch also := strings.Join(others, ", "); {
 	case err != nil:
 		return o, err
@@ -69,14 +69,16 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	default:
 		o.Effect += "; watch: " + w.Command("gitrollout get "+name+" -w")
 	}
+	o.Effect += unread
 	o.Again = func() (propose.Change, error) { return SetImages(w, name, orders, branch) }
 	return o, nil
 }
 
-// reached returns the other apps, in all clusters, that an edited tree changes. It skips unreadable configurations.
-func reached(w *Session, tree rollout.Tree, app string) (all []string, err error) {
+// reached returns the other apps, of all clusters, that an edited tree changes. It skips clusters with an invalid
+// configuration, and returns a line about each of them.
+func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) { // there are no edits
-		return nil, nil
+		return nil, "", nil
 	}
 	clusters, err := source.Clusters(tree)
 	for _, cluster := range clusters {
@@ -86,8 +88,11 @@ func reached(w *Session, tree rollout.Tree, app string) (all []string, err error
 		if err == nil {
 			err = p.Add(s, func() error { return nil })
 		}
-		if err != nil {
-			return nil, err
+		switch {
+		case err != nil:
+			return nil, "", fmt.Errorf("cluster %s: %w", cluster, err)
+		case p.Error != nil:
+			unread += fmt.Sprintf("\nwarning: apps of cluster %s were not compared: %v", cluster, p.Error)
 		}
 		for _, a := range p.Apps {
 			switch wasInvalid := a.Change == plan.Invalid && len(a.Files) == 0; {
@@ -99,5 +104,5 @@ func reached(w *Session, tree rollout.Tree, app string) (all []string, err error
 			}
 		}
 	}
-	return all, err
+	return all, unread, err
 }

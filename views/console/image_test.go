@@ -21,12 +21,15 @@ func TestSetImagesNamesOtherApps(t *testing.T) {
 		rollout.ConfigPath("prod"):          config,
 		rollout.ConfigPath("test"):          strings.Replace(config, "apps/*", "test/*", 1),
 		rollout.ConfigPath("broken"):        "apps: 1\n",
+		rollout.ConfigPath("nested") + "/x": "config.yaml is a folder\n",
 		"base/pods.yaml":                    pods,
 		"base/kustomization.yaml":           "resources: [pods.yaml]\n",
 		"apps/shop/kustomization.yaml":      "resources: [../../base]\n",
 		"apps/cart/kustomization.yaml":      "resources: [../../base]\nnamePrefix: cart-\n",
 		"apps/pinned/kustomization.yaml":    "resources: [../../base]\nnamePrefix: pinned-\nimages: [{name: web, newTag: v0}]\n",
 		"apps/invalid/kustomization.yaml":   "resources: [../../base, gone.yaml]\n",
+		"apps/denied/kustomization.yaml":    "resources: [../../base, role.yaml]\nnamePrefix: denied-\n",
+		"apps/denied/role.yaml":             "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: []\n",
 		"test/shop/kustomization.yaml":      "resources: [../../base]\n",
 		"lone/pods.yaml":                    strings.ReplaceAll(pods, "web", "lone"),
 		"lone/kustomization.yaml":           "resources: [pods.yaml]\n",
@@ -51,6 +54,9 @@ func TestSetImagesNamesOtherApps(t *testing.T) {
 			got := o.Message
 			if err != nil {
 				got = err.Error()
+			} else {
+				compare.Contains(t, o.Effect, "\nwarning: apps of cluster broken were not compared: "+rollout.ConfigPath("broken")+": ",
+					"\nwarning: apps of cluster nested were not compared: "+rollout.ConfigPath("nested")+": is a folder")
 			}
 			compare.Check(t, c.want, got)
 		})
