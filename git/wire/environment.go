@@ -3,9 +3,9 @@ package wire
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,20 +14,19 @@ import (
 // GITROLLOUT_SSH_PASSPHRASE. A token is a password with the default user name "x-access-token". For https, only one
 // source may be set: variables with a token or password, a file with a token or password, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
-	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
-	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
-	if token := env("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
-		a.Password, a.Username = token, cmp.Or(a.Username, "x-access-token")
+	const token, password, app = "GITROLLOUT_GIT_TOKEN", "GITROLLOUT_GIT_PASSWORD", "GITROLLOUT_GITHUB_APP_ID"
+	set := []string{token, password, token + "_FILE", password + "_FILE", app}
+	set = slices.DeleteFunc(set, func(name string) bool { return env(name) == "" })
+	if len(set) > 1 {
+		return fmt.Errorf("more than one credential for https is set; keep only one: %s", strings.Join(set, ", "))
 	}
-	file, app := env("GITROLLOUT_GIT_PASSWORD_FILE"), env("GITROLLOUT_GITHUB_APP_ID")
-	user := a.Username
-	if name := env("GITROLLOUT_GIT_TOKEN_FILE"); name != "" && file == "" {
-		file, user = name, cmp.Or(user, "x-access-token")
+	a.SSHPassphrase, a.Username = env("GITROLLOUT_SSH_PASSPHRASE"), env("GITROLLOUT_GIT_USERNAME")
+	if env(token)+env(token+"_FILE") != "" {
+		a.Username = cmp.Or(a.Username, "x-access-token")
 	}
+	a.Password = env(token) + env(password)
+	user, file := a.Username, env(token+"_FILE")+env(password+"_FILE")
 	switch {
-	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
-		return errors.New("more than one credential for https is set; keep only one: GITROLLOUT_GIT_TOKEN, " +
-			"GITROLLOUT_GIT_PASSWORD, GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
 	case file != "":
 		a.Refresh = func(context.Context) (string, string, error) {
 			data, err := os.ReadFile(file)
@@ -39,8 +38,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 		if _, _, err := a.Refresh(context.Background()); err != nil {
 			return err
 		}
-	case app != "":
-		return a.useApp(app, env, now)
+	case env(app) != "":
+		return a.useApp(env(app), env, now)
 	}
 	return nil
 }
