@@ -226,6 +226,10 @@ func TestBounds(t *testing.T) {
 		"NGINXUnnamed": {nginxIngress, nginx, "weight: 1" + sticky, "session-cookie-name: c\n"},
 		"NGINXOwn": {nginxOwn, nginx, "weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
 			"!additionalIngressAnnotations: has canary-by-header for the whole release, and the steps match users; leave it to the steps"},
+		"NGINXOwnFull": {routerOf{"nginx", "{stableIngress: web, additionalIngressAnnotations: {canary-by-header: Z}, " +
+			"canaryIngressAnnotations: {nginx.ingress.kubernetes.io/canary-by-header: X}}"}, nginx,
+			"weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
+			"!canaryIngressAnnotations: has canary-by-header for the whole release"},
 		"NGINXOwnAll": {nginxOwn, nginx, "weight: 1", "canary-by-header: X"},
 		"NGINXBack": {nginxIngress, annotated(nginx, "nginx.ingress.kubernetes.io/affinity: cookie"), "weight: 0",
 			"affinity-canary-behavior: legacy"},

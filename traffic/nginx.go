@@ -156,7 +156,11 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for _, by := range []string{"header", "header-value", "header-pattern", "cookie"} {
 		name := "canary-by-" + by
 		if _, taken := out[c.key(name)]; taken && len(users) > 0 {
-			return nil, misfit("additionalIngressAnnotations", "has %s for the whole release, and the steps match users", name).
+			field := "additionalIngressAnnotations"
+			if _, full := c.CanaryIngressAnnotations[c.key(name)]; full {
+				field = "canaryIngressAnnotations"
+			}
+			return nil, misfit(field, "has %s for the whole release, and the steps match users", name).
 				WithFix("leave it to the steps")
 		}
 	}
