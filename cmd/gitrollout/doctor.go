@@ -148,12 +148,7 @@ func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces, UID: w.UID}.IdentifiedBy()
 	for _, name := range w.Names() {
 		s, _ := w.States.Of(name)
-		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.Head(w.Apps[name]).Render}
-		app.Restarts = app.Known && w.Tip.Promotion(s.Named(w.Apps[name])).File.Says(rollout.Restart, s.Stable.Hash)
-		if app.Render != nil {
-			app.Encrypted = doctor.Contents(w.Tip.Tree, app.Render.Unopened)
-		}
-		look.Apps = append(look.Apps, app)
+		look.Apps = append(look.Apps, doctor.AppOf(w.Tip, w.Apps[name], s, w.Head(w.Apps[name]).Render))
 	}
 	return look
 }

@@ -34,12 +34,13 @@ const oldestKubernetes = 25
 // App is an app in Git, or an app with a record on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // the record has a stable version, because gitrollout has adopted the app
+	Known    bool            // the app's record has a commit, because gitrollout has deployed or adopted the app
 	Render   *rollout.Render // nil if the app cannot be rendered
 	Has      []rollout.Ref   // the objects in the record, which gitrollout has applied
 	Restarts bool            // the promotion file restarts the app's pods
 
-	Encrypted map[string][]byte // content of the files in Render.Unopened, by file
+	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
+	unread    error             // why a file is missing in Encrypted
 }
 
 // Cluster is the cluster to examine, with the apps in Git.

@@ -8,13 +8,33 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// examineKeys tries to decrypt each app's encrypted files with the keys in its Secret. It keeps no decrypted values.
+// AppOf returns the inputs for the checks of an app, from the users' branch, the app's record and its newest render.
+func AppOf(b *source.Branch, app rollout.App, s rollout.State, r *rollout.Render) App {
+	a := App{Name: app.Name, Known: s.Source != "", Has: s.Inventory, Render: r, Encrypted: map[string][]byte{}}
+	a.Restarts = s.Stable != nil && b.Promotion(s.Named(app)).File.Says(rollout.Restart, s.Stable.Hash)
+	if r != nil {
+		for _, file := range r.Unopened {
+			data, found, err := source.ReadFile(b.Tree, file)
+			if a.unread = errors.Join(a.unread, err); found {
+				a.Encrypted[file] = data
+			}
+		}
+	}
+	return a
+}
+
+// examineKeys tries to decrypt each app's encrypted files with the keys in its Secret. It keeps no decrypted data.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
+		if app.unread != nil {
+			e.Add("cluster.keys", Problem, "", "encrypted files of %s: %v", app.Name, app.unread)
+			continue
+		}
 		if len(app.Encrypted) == 0 {
 			continue
 		}
@@ -63,16 +83,4 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	}
 	_, err = file.Open(key)
 	return err
-}
-
-// Contents returns the files that the tree has, with their content. An unreadable file has the content nil.
-func Contents(tree rollout.Tree, files []string) map[string][]byte {
-	all := map[string][]byte{}
-	for _, file := range files {
-		entry, found, err := tree.Lookup(file)
-		if err == nil && found {
-			all[file], _ = tree.ReadBlob(entry.ID)
-		}
-	}
-	return all
 }
