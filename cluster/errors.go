@@ -81,8 +81,8 @@ func explain(err error, ref rollout.Ref, verb string) error {
 		return e
 	}
 	if left := outside(""); errors.As(err, &left) {
-		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err, Fix: "remove the object from the app, " +
-			"or add its namespace to --namespaces; without that flag gitrollout manages all namespaces"}
+		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err, Fix: "remove the object, " +
+			"or add its namespace to --namespaces; without this flag, all namespaces are managed"}
 	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)

@@ -91,7 +91,7 @@ func (e outside) Error() string { return string(e) }
 // reach returns an error if an object is outside of Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
-		return outside(fmt.Sprintf("is in namespace %q, which --namespaces does not include", ref.Namespace))
+		return outside(fmt.Sprintf("is in namespace %s, which --namespaces leaves out", ref.Namespace))
 	}
 	return nil
 }

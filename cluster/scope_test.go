@@ -57,7 +57,7 @@ func TestNamespaces(t *testing.T) {
 	}
 
 	for manifest, want := range map[string]string{
-		settingsIn(beyond): `is in namespace "` + beyond + `", which --namespaces does not include`,
+		settingsIn(beyond): "is in namespace " + beyond + ", which --namespaces leaves out",
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "is cluster-scoped, " +
 			"but gitrollout runs with --namespaces",
 	} {

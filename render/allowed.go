@@ -126,7 +126,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	schema.shared(func() {
 		for _, o := range r.Objects {
 			invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace",
-				Fix: "remove it from the app, or add its namespace to --namespaces; without this flag, all namespaces are managed"}
+				Fix: "remove the object, or add its namespace to --namespaces; without this flag, all namespaces are managed"}
 			switch {
 			case len(namespaces) == 0 || err != nil || slices.Contains(namespaces, o.Namespace()):
 				continue
