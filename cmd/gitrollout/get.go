@@ -26,6 +26,7 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
+	selector    string // set only for the command list
 	// draw formats a listing as text. The parameter single is true if the listing is for one app that the user named.
 	draw func(l status.Listing, single bool, k terminal.Look) string
 	// only filters and sorts a listing. It is set only for the command list.

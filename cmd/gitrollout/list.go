@@ -12,7 +12,7 @@ import (
 func newList(s streams) *cobra.Command {
 	c := &lookCommand{streams: s}
 	c.draw = func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }
-	f, selector := &terminal.Filter{}, ""
+	f := &terminal.Filter{}
 	c.only, c.missed = f.Apply, f.Missed
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN...]",
@@ -38,11 +38,11 @@ below a line that counts all.`,
 			if err := f.Check(); err != nil {
 				return usagef("%v", err)
 			}
-			if selector != "" && c.clusterOnly {
+			if c.selector != "" && c.clusterOnly {
 				return usagef("--cluster-only and --selector exclude each other: the labels are in Git")
 			}
 			var err error
-			if f.Labels, err = labelled(selector); err != nil {
+			if f.Labels, err = labelled(c.selector); err != nil {
 				return err
 			}
 			if _, _, isTerminal := terminalSize(c.out); f.Sort == "" && c.watch && isTerminal {
@@ -53,7 +53,7 @@ below a line that counts all.`,
 	}
 	c.register(cmd)
 	c.registerFilter(cmd, f)
-	cmd.Flags().StringVarP(&selector, "selector", "l", "",
+	cmd.Flags().StringVarP(&c.selector, "selector", "l", "",
 		"only apps whose workloads have these `labels`: team=pay,tier!=batch")
 	return cmd
 }

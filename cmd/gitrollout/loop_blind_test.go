@@ -18,6 +18,7 @@ func TestClusterAlone(t *testing.T) {
 	w.wantText(look(exitFailed, "get", "nonsense", "--cluster-only"), `no workload of an app "nonsense"`)
 	w.wantText(look(exitCluster, "get", w.app, "--repo", w.server.URL, "--context", "nowhere"), `context "nowhere" does not exist`)
 	look(exitGit, "get", w.app, gone, "--context", "nowhere")
+	w.wantText(look(exitGit, "list", "-l", "app=app", gone), "--selector needs the labels in Git", "unreachable")
 
 	w.decide(s.Release.Hash, "promote", "")
 	p.awaitHealthy(s.Release.Commit)

@@ -42,6 +42,9 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	}
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
+		if c.selector != "" {
+			return nil, fmt.Errorf("--selector needs the labels in Git: %w", err)
+		}
 		v, clusterErr := openClusterView(ctx, told, err.Error(), c.streams)
 		if clusterErr != nil {
 			return nil, err
