@@ -30,6 +30,7 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	})
 	p.end()
 
+	t.Setenv("KUBECONFIG", w.api.kubeconfig)
 	by := "--author=" + ann
 	for _, args := range [][]string{
 		{"get"}, {"get", w.app, "-o", "wide"}, {"get", "broken"}, {"get", "fields"}, {"list"}, {"history", w.app},
@@ -41,7 +42,7 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 		{"abort", w.app, "--reason", owned, by}, {"promote", "broken", by},
 	} {
 		var out, errs bytes.Buffer
-		args = append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig)
+		args = append(args, "--repo", w.server.URL, "--cluster", "test")
 		code := run(w.Context(), args, strings.NewReader(""), &out, &errs)
 		text := out.String() + errs.String()
 		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }); i >= 0 {

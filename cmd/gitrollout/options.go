@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,38 @@ type globalOptions struct {
 	target clusterOptions
 }
 
+// flagUsers lists the global flags, and the commands that use them. "abort --break-glass" is abort with this flag.
+var flagUsers = []struct{ title, flags, users string }{
+	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key", gitUsers},
+	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
+	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, dashboard, diff, doctor,
+events, get, list, logs, notify test, once, plan, remove, render --with-state, run,
+state adopt, state repair`},
+}
+
+const gitUsers = `abort, dashboard, diff, doctor, events, get, history, hold, list, logs, notify test,
+once, plan, promote, remove, render, restart, retry, run, set image, state adopt,
+state compact, state repair, status, sync, undo, validate`
+
+// refuseUnused returns an error if a global flag is set that the command does not use.
+func refuseUnused(cmd *cobra.Command, _ []string) error {
+	root := cmd.Root().CommandPath()
+	isUsed := func(user string) bool {
+		command, flag, _ := strings.Cut(user, " --")
+		return root+" "+command == cmd.CommandPath() && (flag == "" || cmd.Flags().Changed(flag))
+	}
+	for _, group := range flagUsers {
+		set := slices.DeleteFunc(strings.Fields(group.flags), func(flag string) bool {
+			return !cmd.InheritedFlags().Changed(flag)
+		})
+		users := strings.Split(strings.ReplaceAll(group.users, "\n", " "), ", ")
+		if len(set) > 0 && !slices.ContainsFunc(users, isUsed) {
+			return usagef("%s does not use --%s; see: %s options", cmd.CommandPath(), strings.Join(set, " and --"), root)
+		}
+	}
+	return nil
+}
+
 // addGlobal adds the flags of o to all commands. The help of a command refers to the command options for them.
 func addGlobal(root *cobra.Command, o *globalOptions) {
 	flags, from, to := root.PersistentFlags(), &o.source, &o.target
@@ -60,17 +93,28 @@ func addGlobal(root *cobra.Command, o *globalOptions) {
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.", ".LocalNonPersistentFlags.",
 		"{{if .HasAvailableInheritedFlags}}\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}",
-		"\n\nUse \"{{.Root.CommandPath}} options\" for flags for Git, keys and the cluster (apply to all commands).",
+		"\n\nUse \"{{.Root.CommandPath}} options\" for flags for Git, keys and the cluster.",
 	).Replace(root.UsageTemplate()))
 }
 
 func newOptions(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "List the flags of all commands, for Git, keys and the cluster",
+		Short: "List the flags for Git, keys and the cluster",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return s.say("All commands have these flags:\n\n" + cmd.InheritedFlags().FlagUsages())
+			for _, group := range flagUsers {
+				shown := &cobra.Command{}
+				for _, name := range strings.Fields(group.flags) {
+					shown.Flags().AddFlag(cmd.Flag(name))
+				}
+				err := s.say("Flags for " + group.title + ":\n\n" + shown.Flags().FlagUsages() +
+					"\nfor the commands " + group.users + "\n\n")
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

@@ -33,7 +33,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 
 ## Global flags
 
-All commands have these flags. ` + "`gitrollout options`" + ` lists them.
+` + "`gitrollout options`" + ` lists these flags, and the commands that use them. Other commands refuse them.
 
 `)
 	b.WriteString(flagTable)

@@ -68,6 +68,8 @@ init writes files, and pushes nothing.`,
 		Version:       versionOf().text(),
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRunE: refuseUnused,
 	}
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetIn(s.in)
