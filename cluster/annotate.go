@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotator writes workloads' annotations for users, and for the reconciler.
+// Annotator writes annotations of workloads for users and the reconciler, and the metadata of pods.
 type Annotator struct{ *Client }
 
 // Annotate sets a workload's annotation. The parameter "by" is the field manager for this write.
@@ -33,6 +33,36 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 	err := a.send(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // the annotation has another value, or the object is gone
 		return nil
+	}
+	return err
+}
+
+// SetRole gives a pod the labels and annotations of its role, with the rights of the app's service account. The API
+// server removes the other fields of the same field manager: the previous role's. Labels of other clients stay, and
+// are an error. A missing pod is no error.
+func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
+	metadata := map[string]any{}
+	if role != "" {
+		_ = json.Unmarshal([]byte(role), &metadata) // the render has encoded it
+		_ = unstructured.SetNestedField(metadata, role, "annotations", rollout.AnnotationRole)
+	}
+	metadata["name"], metadata["uid"] = pod.Name, pod.UID
+	body, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+	live, err := a.kube.core.Pods(namespace).Patch(ctx, pod.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: manager + "-roles"})
+	isTaken := apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+	isGone := apierrors.IsNotFound(err) || apierrors.IsConflict(err)
+	switch {
+	case err == nil:
+		is, err := readPod(live)
+		a.workloads.pods.put(is)
+		return err
+	case !isTaken && (isGone || strings.Contains(err.Error(), "metadata.uid")):
+		return nil
+	}
+	err = explain(err, rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}, "patch")
+	if isTaken || isRefused(err) {
+		err = fmt.Errorf("%w: %w", rollout.ErrUnlabelled, err)
 	}
 	return err
 }

@@ -23,6 +23,7 @@ type pod struct {
 	restarts    int
 	status      string
 	trouble     trouble
+	role        string // rollout.AnnotationRole
 	configs     []configRef
 }
 
@@ -31,7 +32,7 @@ func (p *pod) same(o *pod) bool {
 	a.version, b.version = "", ""
 	return a.stamp == b.stamp && a.pin == b.pin && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
 		a.node == b.node && a.finished == b.finished && a.restarts == b.restarts && a.status == b.status &&
-		a.trouble == b.trouble
+		a.trouble == b.trouble && a.role == b.role
 }
 
 func readPod(p *corev1.Pod) (*pod, error) {
@@ -43,6 +44,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 		finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		restarts:    restarts(p),
 		status:      podStatus(p),
+		role:        p.Annotations[rollout.AnnotationRole],
 		configs:     configsOf(&p.Spec),
 	}
 	by := metav1.GetControllerOfNoCopy(p)

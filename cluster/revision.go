@@ -60,7 +60,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 		ready := !p.readySince.IsZero()
 		out.Members = append(out.Members, rollout.Pod{
 			Name: p.name, Ready: ready, Terminating: p.terminating,
-			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(), UID: string(p.uid), Node: p.node,
+			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(), UID: string(p.uid), Node: p.node, Role: p.role,
 		})
 		if p.terminating {
 			continue

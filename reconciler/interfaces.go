@@ -57,8 +57,10 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Annotations removes an annotation from a workload if the annotation has the given value.
+// Annotations writes metadata. Unannotate removes an annotation from a workload, if the annotation has the given value.
+// SetRole replaces the metadata of a pod's former role. A refusal by the API server is a rollout.ErrUnlabelled.
 type Annotations interface {
+	SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error
 	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error
 }
 

@@ -27,6 +27,7 @@ type appCache struct {
 	failing time.Time             // when the current series of failed passes began; zero after a success
 	kept    error                 // the error of the last prune; nil after a success
 	fought  error                 // the error about another writer of the release's objects, or nil
+	refused error                 // the first refusal of metadata of pods by role; nil after a success
 }
 
 type pass struct {
@@ -56,10 +57,33 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	defer func() { end(s.err) }()
 	defer r.rescue(&s.transition)
 	r.decide(ctx, s, now)
+	r.setRoles(ctx, s)
 	return s
 }
 
-// rescue turns a panic in a pass into an InvalidError, which holds the app (phase Held).
+// These limits keep a pass short. Each patched pod starts another pass for the rest.
+const maxRoles, rolesWithin = 100, 2 * time.Second
+
+// setRoles gives pods the labels and annotations of their roles. A transition comes first, and an error stops none.
+func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
+	waits := s.decision.Subject != "" && s.input.Pending == nil
+	if r.Annotations == nil || s.app.removed != nil || s.decision.Stale || waits {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rolesWithin)
+	defer cancel()
+	var first error
+	all := strategies.PodRoles(s.input)
+	for _, p := range all[:min(len(all), maxRoles)] {
+		first = cmp.Or(first, r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata))
+	}
+	if first == nil || s.cache.refused == nil && errors.Is(first, rollout.ErrUnlabelled) {
+		s.cache.refused = first // later refusals name other pods, and would be recorded again
+	}
+	s.err = errors.Join(s.err, first)
+}
+
+// rescue turns a panic in a pass into an error that holds the app (phase Held).
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -229,7 +253,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			}
 		}
 		if !errors.Is(s.err, source.ErrNotReady) {
-			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
+			m := s.cache
+			m.health = m.health.Applied(errors.Join(s.err, m.kept, m.fought, m.refused), s.input.Now)
 			s.input.Health = s.cache.health
 		}
 		answers.Healed = new(s.err == nil) // if the removal of the annotation below fails, the release still continues

@@ -35,7 +35,7 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs // if nil, no Job can be created
-	// Annotations removes the annotations of finished requests to break glass. If Annotations is nil, they stay.
+	// Annotations removes finished requests to break glass, and labels pods by role. If it is nil, neither is done.
 	Annotations Annotations
 	Believe     func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve     Approver             // if nil, every promotion file is approved

@@ -18,8 +18,11 @@ var ErrUnreachable = errors.New("unreachable")
 // ErrOverwritten means that another writer changes an applied object again and again.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// retryError is an error from a server that requests a pause before the next request.
-type retryError struct {
+// ErrUnlabelled means that the API server refuses the metadata of pods by role. It stops no release.
+var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
+
+// RetryError is an error from a server that requests a pause before the next request.
+type RetryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
 }

@@ -29,6 +29,9 @@ type Spec struct {
 	Paused         bool      `json:"paused"`             // spec.paused of the document: while true, no step ends
 	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before this time are deleted; zero: none
 	Scaling        Scaling   // where the capacity for canary pods comes from
+
+	// labels and annotations that pods of the stable and the new version get after their start, in JSON; "" for none
+	StableMetadata, NewMetadata string `json:",omitempty"`
 }
 
 // Scaling selects whether canary pods are added to the stable pods, or replace stable pods.

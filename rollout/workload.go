@@ -115,6 +115,8 @@ const (
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on the objects and pods of an experiment: the name of their Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
+	// on pods: the labels and annotations that gitrollout gave a pod by its role, as in Spec.StableMetadata
+	AnnotationRole = "gitrollout.dev/role-metadata"
 	// AnnotationSealed marks Secrets of a render whose values are still encrypted. gitrollout does not apply them.
 	AnnotationSealed = "gitrollout.dev/sealed"
 

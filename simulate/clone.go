@@ -12,7 +12,7 @@ import (
 
 // Effect is an action on Git or on the cluster that a process is about to take.
 type Effect struct {
-	Verb   string // fetch, read, push, ask, check, compare, apply, evict, unannotate, prune, make or delete
+	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
 	Object string // the object, app, branch or commit of the action
 }
 

@@ -210,6 +210,13 @@ func (v *View) Unannotate(_ context.Context, ref rollout.Ref, _, value string) e
 	})
 }
 
+// SetRole implements reconciler.Annotations.
+func (v *View) SetRole(_ context.Context, namespace string, pod rollout.Pod, role string) error {
+	return v.act(Effect{Verb: "label", Object: "Pod/" + pod.Name}, func() {
+		v.cluster.Kube.SetRole(namespace, pod, role)
+	})
+}
+
 // act asks the gate about the effect e, and runs the function do unless the gate fails the effect before it happens.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)

@@ -24,9 +24,9 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, also during a release; "" if the apply succeeded
-	Lasts        bool      // the apply failed because another manager keeps overwriting an object
-	Taken        time.Time // when an apply first succeeded after the failure Why; zero again after takenFor
+	Why          string    // why the last apply failed, also in a release; "" if it succeeded
+	Lasts        bool      // the failure stops no release, and no retry ends it: rollout.ErrOverwritten or ErrUnlabelled
+	Taken        time.Time // when an apply first succeeded after the failure Why; reset to zero after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -66,7 +66,8 @@ func (h Health) Seen(in Input) Health {
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
-		h.Why, h.Lasts, h.Taken = rollout.OneLine(err.Error()), errors.Is(err, rollout.ErrOverwritten), time.Time{}
+		h.Why, h.Taken = rollout.OneLine(err.Error()), time.Time{}
+		h.Lasts = errors.Is(err, rollout.ErrOverwritten) || errors.Is(err, rollout.ErrUnlabelled)
 	case h.Why != "" && h.Taken.IsZero():
 		h.Taken = now
 	}

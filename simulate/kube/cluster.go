@@ -86,6 +86,7 @@ type Pod struct {
 	Since       time.Time
 	Terminating bool
 	ordinal     int    // the ordinal in a StatefulSet or similar kind
+	Role        string // the annotation rollout.AnnotationRole
 	uid         string // all kinds except Deployments: differs between successive pods with one name
 }
 

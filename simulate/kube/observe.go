@@ -53,7 +53,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			for _, p := range rs.Pods {
 				if d.sets != nil || !p.Terminating {
 					r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating,
-						Created: p.created.Truncate(time.Second), Node: nodeOf(d, p)})
+						Created: p.created.Truncate(time.Second), Node: nodeOf(d, p), Role: p.Role})
 				}
 			}
 			for _, p := range rs.Live() {

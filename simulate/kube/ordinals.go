@@ -272,15 +272,22 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 
 // Evict deletes a pod, unless the existing pod with this name has another UID.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
+	k.change(namespace, pod, "evicted", func(p *Pod) { p.Terminating = true })
+}
+
+// SetRole sets the annotation rollout.AnnotationRole of a pod, unless the existing pod with this name has another UID.
+func (k *Cluster) SetRole(namespace string, pod rollout.Pod, role string) {
+	k.change(namespace, pod, "has the role "+role, func(p *Pod) { p.Role = role })
+}
+
+func (k *Cluster) change(namespace string, pod rollout.Pod, what string, do func(*Pod)) {
 	for w, d := range k.Deployments {
-		if w.Namespace != namespace {
-			continue
-		}
 		for _, rs := range d.Sets {
 			for _, p := range rs.Pods {
-				if p.uid == pod.UID && p.Name == pod.Name && !p.Terminating {
-					p.Terminating = true
-					k.OnChange("pod " + p.Name + " evicted")
+				if w.Namespace == namespace && p.uid == pod.UID && p.Name == pod.Name && !p.Terminating {
+					do(p)
+					k.OnChange("pod " + p.Name + " " + what)
+					return
 				}
 			}
 		}

@@ -1,0 +1,45 @@
+package strategies
+
+import (
+	"maps"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// PodRole is a pod without the labels and annotations of its role, which Metadata has in JSON.
+type PodRole struct {
+	Namespace, Metadata string
+	Pod                 rollout.Pod
+}
+
+// PodRoles returns the pods whose labels and annotations by role must change. Pods of the stable version are stable or
+// active. Pods of a release's new version are canary or preview. Pods of other versions have no role.
+func PodRoles(in Input) (all []PodRole) {
+	if in.Source == nil || in.Observed.Unseen != "" {
+		return nil
+	}
+	for _, w := range slices.SortedFunc(maps.Keys(in.Observed.Workloads), rollout.Workload.Compare) {
+		live := in.Observed.Workloads[w]
+		if live.Serial == 0 {
+			continue // another app has the workload
+		}
+		spec, _ := in.Source.Spec(w)
+		spec.Workload = w
+		roles := plan.Compiled{Spec: spec, OldRole: plan.RoleStable, FreshRole: plan.RoleCanary}
+		of := map[plan.Role]string{plan.RoleStable: spec.StableMetadata, plan.RoleCanary: spec.NewMetadata}
+		if in.State.Stable == nil { // as in Argo Rollouts, a first deployment is stable
+			of[plan.RoleCanary] = spec.StableMetadata
+		}
+		for _, r := range live.Revisions {
+			metadata := of[roles.RoleOf(in.State, r)]
+			for _, p := range r.Members {
+				if !p.Terminating && p.Role != metadata {
+					all = append(all, PodRole{w.Namespace, metadata, p})
+				}
+			}
+		}
+	}
+	return all
+}
