@@ -28,7 +28,7 @@ func (a *assembly) check() error {
 			}
 		}
 	}
-	for _, check := range []func() error{a.checkPins, a.checkExperiments, a.checkTraffic, a.checkReadable} {
+	for _, check := range []func() error{a.checkRoles, a.checkPins, a.checkExperiments, a.checkTraffic, a.checkReadable} {
 		if err := check(); err != nil {
 			return err
 		}

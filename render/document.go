@@ -40,6 +40,7 @@ type document struct {
 	inline   bool             // the document has the pod template, from which the Deployment is generated
 	spec     rollout.Spec     // mergeInto sets the fields that the workload may also set
 	analyses []measured
+	roles    []metadataKey    // the metadata by role
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
 
@@ -121,6 +122,8 @@ func (d *document) readCanary(form *canaryForm) {
 		d.readTraffic(form.Traffic)
 	}
 	d.checkPingPong()
+	d.spec.NewMetadata = d.readRole(canaryPath+".canaryMetadata", form.CanaryMetadata)
+	d.spec.StableMetadata = d.readRole(canaryPath+".stableMetadata", form.StableMetadata)
 	d.readScaling(form)
 	d.readDelays(form)
 	for i := range form.Steps {
@@ -211,6 +214,8 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	d.spec.BlueGreen, d.spec.Scaling = b, rollout.Surge
 	b.PrePromotion = d.readAnalysis(blueGreenPath+".prePromotionAnalysis", form.PrePromotion, true)
 	b.PostPromotion = d.readAnalysis(blueGreenPath+".postPromotionAnalysis", form.PostPromotion, true)
+	d.spec.NewMetadata = d.readRole(blueGreenPath+".previewMetadata", form.PreviewMetadata)
+	d.spec.StableMetadata = d.readRole(blueGreenPath+".activeMetadata", form.ActiveMetadata)
 	switch {
 	case b.ActiveService == b.PreviewService:
 		d.Fail(blueGreenPath+".previewService", "name another Service", "%q is also the activeService", b.PreviewService)

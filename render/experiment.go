@@ -2,11 +2,8 @@ package render
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
@@ -34,10 +31,8 @@ func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experi
 	if slices.ContainsFunc(e.Templates, func(o rollout.ExperimentTemplate) bool { return o.Name == t.Name }) {
 		d.Fail(at+".name", "name each template once", "%q is also the name of another template", t.Name)
 	}
-	if form.Metadata != nil {
-		t.Labels, t.Annotations = form.Metadata.Labels, form.Metadata.Annotations
-		d.checkLabels(at+".metadata.labels", t.Labels)
-	}
+	t.Labels, t.Annotations = form.Metadata.Labels, form.Metadata.Annotations
+	form.Metadata.check(d, at+".metadata")
 	if s := form.Selector; s != nil {
 		t.Selector = map[string]any{}
 		if s.MatchLabels != nil {
@@ -51,20 +46,6 @@ func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experi
 		t.Service = &form.Service.Name
 	}
 	return t
-}
-
-func (d *document) checkLabels(at string, labels map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		switch field := at + "[" + key + "]"; {
-		case key == rollout.LabelPodHash || key == rollout.LabelExperiment || key == rollout.LabelApp:
-			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
-		case len(content.IsLabelKey(key)) > 0:
-			d.Fail(field, "use letters, digits, -, _ and .; only a domain and / may come before the name",
-				"%q is not a valid label name", key)
-		case len(content.IsLabelValue(labels[key])) > 0:
-			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not a valid label value", labels[key])
-		}
-	}
 }
 
 func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {

@@ -64,6 +64,8 @@ type strategyForm struct {
 
 type canaryForm struct {
 	rollout.Canary
+	CanaryMetadata             podMetadata     `json:"canaryMetadata"`
+	StableMetadata             podMetadata     `json:"stableMetadata"`
 	Steps                      []stepForm      `json:"steps"`
 	MaxSurge                   *rollout.Amount `json:"maxSurge"`
 	MaxUnavailable             *rollout.Amount `json:"maxUnavailable"`
@@ -74,20 +76,18 @@ type canaryForm struct {
 	Traffic                    *trafficForm    `json:"trafficRouting"`
 	Analysis                   *backgroundForm `json:"analysis"`
 	_                          any             `field:"antiAffinity" notYet:"put the affinity into the pod template"`
-	_                          any             `field:"canaryMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_                          any             `field:"stableMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 
 type blueGreenForm struct {
 	rollout.BlueGreen
-	PrePromotion  *analysisForm `json:"prePromotionAnalysis"`
-	PostPromotion *analysisForm `json:"postPromotionAnalysis"`
-	_             any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
-	_             any           `field:"previewMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_             any           `field:"activeMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_             any           `field:"maxUnavailable" ignored:"restarts use the maxUnavailable of the Deployment"`
-	_             any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
+	PrePromotion    *analysisForm `json:"prePromotionAnalysis"`
+	PostPromotion   *analysisForm `json:"postPromotionAnalysis"`
+	PreviewMetadata podMetadata   `json:"previewMetadata"`
+	ActiveMetadata  podMetadata   `json:"activeMetadata"`
+	_               any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
+	_               any           `field:"maxUnavailable" ignored:"restarts use the maxUnavailable of the Deployment"`
+	_               any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 
 type stepForm struct {
@@ -179,10 +179,7 @@ type experimentForm struct {
 // templateForm describes a set of an experiment's pods.
 type templateForm struct {
 	rollout.ExperimentTemplate
-	Metadata *struct {
-		Labels      map[string]string `json:"labels"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
+	Metadata podMetadata `json:"metadata"`
 	Selector *struct {
 		MatchLabels      map[string]any `json:"matchLabels"`
 		MatchExpressions []any          `json:"matchExpressions"`

@@ -181,4 +181,4 @@ func suggest(name string, known []Field, argo bool) string {
 }
 
 // maxNamed is the largest number of fields that the text of a fix lists.
-const maxNamed = 14
+const maxNamed = 15

@@ -128,6 +128,20 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
+// Uses returns where the app has a label or an annotation: in a selector, in the pod template, or "" for nowhere. The
+// field is "labels" or "annotations".
+func (t Template) Uses(field, key string) (where string) {
+	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
+		where = "the pod template"
+	}
+	for ref, selector := range t.selectors() {
+		if field == "labels" && slices.Contains(keysOf(selector), key) {
+			return "the selector of " + ref.Title()
+		}
+	}
+	return where
+}
+
 func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	return func(yield func(rollout.Ref, map[string]any) bool) {
 		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))

@@ -269,6 +269,9 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
+	if spec.StableMetadata+spec.NewMetadata != "" {
+		as(account, namespace, "", "pods", "patch")
+	}
 	for _, m := range spec.Metrics() {
 		if m.Provider == "job" {
 			as.jobs(account, namespace)

@@ -30,7 +30,7 @@ func TestRoles(t *testing.T) {
 		{Name: "shop", Restarts: true, Render: &rollout.Render{
 			App: rollout.App{Name: "shop", ServiceAccount: "shop/deployer"}, Objects: []rollout.Object{object("apps/v1", "Deployment", "shop")},
 			Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"},
-			Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{Steps: []rollout.Step{
+			Specs: []rollout.Spec{{Workload: web, StableMetadata: `{"labels":{"role":"stable"}}`, Canary: &rollout.Canary{Steps: []rollout.Step{
 				{Experiment: &rollout.Experiment{Analyses: []rollout.ExperimentAnalysis{{Analysis: measured}}}}}}}},
 		}},
 		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"},
@@ -70,7 +70,7 @@ func TestRoles(t *testing.T) {
 		bound("Role", "gitrollout", ", namespace: shop", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout-shop-deployer", ", namespace: shop") +
 		"- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get]\n" +
-		"- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [list]\n" +
+		"- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [list, patch]\n" +
 		"- apiGroups: [\"apps\"]\n  resources: [deployments]\n  verbs: [create, delete, get, patch]\n" +
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout-shop-deployer", ", namespace: shop", "deployer", "shop")

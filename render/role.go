@@ -1,0 +1,65 @@
+package render
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"gitrollout.dev/gitrollout/rollout/experiment"
+)
+
+type podMetadata struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// metadataKey is the name of a label or an annotation of pods, with its path in the document.
+type metadataKey struct{ at, field, key string }
+
+// readRole returns metadata by role as JSON, or "" without labels and annotations. Later, checkRoles checks its names.
+func (d *document) readRole(at string, m podMetadata) string {
+	d.roles = append(d.roles, m.check(d, at)...)
+	raw, _ := json.Marshal(m) // texts always encode
+	return strings.TrimPrefix(string(raw), "{}")
+}
+
+// check refuses names and values that Kubernetes refuses, and names that only Kubernetes or gitrollout may set. It
+// returns the names.
+func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
+	for _, of := range []struct {
+		field, what string
+		texts       map[string]string
+	}{{"labels", "a label", m.Labels}, {"annotations", "an annotation", m.Annotations}} {
+		for _, key := range slices.Sorted(maps.Keys(of.texts)) {
+			k := metadataKey{at + "." + of.field + "[" + key + "]", of.field, key}
+			switch value := of.texts[key]; {
+			case slices.Contains(pins, key) || strings.HasPrefix(key, ownGroup+"/"):
+				d.Fail(k.at, "leave it out", "is %s that only Kubernetes or gitrollout may set", of.what)
+			case len(content.IsLabelKey(key)) > 0:
+				d.Fail(k.at, "use letters, digits, -, _ and .; only a domain and / may come before the name",
+					"%q is not a valid %s name", key, strings.TrimSuffix(of.field, "s"))
+			case of.field == "labels" && len(content.IsLabelValue(value)) > 0:
+				d.Fail(k.at, "use letters, digits, -, _ and ., at most 63", "%q is not a valid label value", value)
+			}
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// checkRoles refuses labels and annotations by role that the pod template has, and labels in a selector. Otherwise, a
+// Service would select other pods when a pod gets or loses the label.
+func (a *assembly) checkRoles() error {
+	for i, d := range a.documents {
+		template := experiment.Template{Spec: a.specs[i], From: a.deployments[d.workload], Others: a.objects}
+		for _, k := range d.roles {
+			if by := template.Uses(k.field, k.key); by != "" {
+				return a.invalid(d.ref, k.at, "use another name", "is also in %s", by)
+			}
+		}
+	}
+	return nil
+}
