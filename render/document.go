@@ -233,6 +233,9 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 		d.Fail(at+".setWeight", "", "%d is not within 0..%d", *step.SetWeight, full)
 	}
 	step.Route = routeReader{d.Reader, d.spec.Canary.Traffic}.read(at, form)
+	if step.Headers != nil && d.spec.Canary.Traffic == nil {
+		d.Fail(at+".requestHeaderModifier", "add trafficRouting with a router", "is set, but there is no trafficRouting")
+	}
 	if step.Pause != nil {
 		d.checkPause(at+".pause", step.Pause)
 	}

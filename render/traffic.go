@@ -182,6 +182,9 @@ func (a *assembly) checkRouters(d *document) error {
 	c := d.spec.Canary
 	for _, router := range c.Traffic.Routers {
 		for i, step := range c.Steps {
+			if why := traffic.Lacks(router.Kind, "requestHeaderModifier"); step.Headers != nil && why != "" {
+				return a.invalid(d.ref, stepPath(i)+".requestHeaderModifier", "name a router that supports it", "%s", why)
+			}
 			if step.Route == nil {
 				continue
 			}
@@ -199,10 +202,10 @@ func (a *assembly) checkRouters(d *document) error {
 				return a.invalid(d.ref, fmt.Sprintf("%s.%s%s", stepPath(i), name, field), fix, "%s", why)
 			}
 		}
-		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
+		if why := traffic.Lacks(router.Kind, "sticky"); c.Traffic.Sticky != nil && why != "" {
 			return a.invalid(d.ref, at+"sticky", "leave it out, or name a router that supports it", "%s", why)
 		}
-		if why := traffic.NeedsHundred(router.Kind); c.Traffic.MaxWeight != 100 && why != "" {
+		if why := traffic.Lacks(router.Kind, "maxTrafficWeight"); c.Traffic.MaxWeight != 100 && why != "" {
 			return a.invalid(d.ref, at+"maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {

@@ -112,7 +112,18 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficRenamed checks that an overlay's name prefix is also added to the names in the routers' blocks.
+// TestHeadersOfAStep checks that a step has its changes of headers beside its action.
+func TestHeadersOfAStep(t *testing.T) {
+	got := renderDocs(t, deploymentHead+serviceDocs+routeDocs+ownHead+"  strategy: {canary: {stableService: web, canaryService: next, "+
+		`trafficRouting: {gatewayAPI: {httpRoute: main}, istio: {virtualService: {name: mesh}}}, steps: [{setWeight: 5, requestHeaderModifier:
+      {set: [{name: X-Canary, value: "yes"}], add: [{name: X-Via, value: canary}], remove: [X-Debug]}}, {pause: {}}]}}
+`)
+	want := &rollout.HeaderModifier{Set: []rollout.Header{{Name: "X-Canary", Value: "yes"}},
+		Add: []rollout.Header{{Name: "X-Via", Value: "canary"}}, Remove: []string{"X-Debug"}}
+	compare.CheckNamed(t, "steps", []rollout.Step{{SetWeight: new(5), Headers: want}, {Pause: &rollout.Pause{}}}, got.Specs[0].Canary.Steps)
+}
+
+// TestTrafficRenamed checks that names in the routers' blocks get the prefix that an overlay adds to the objects.
 func TestTrafficRenamed(t *testing.T) {
 	got := renderRepo(t, map[string]string{
 		"kustomization.yaml": "resources: [base]\nnamePrefix: eu-\nconfigurations: [names.yaml]\n",

@@ -137,6 +137,8 @@ var formats = map[string]Format{
 	"cookie": {regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`), "a valid cookie name", "use letters, digits, - and _"},
 	"header": {regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]{1,256}$"), // RFC 9110, 5.6.2
 		"a valid header name", "use letters, digits, - and _, as in X-Staff"},
+	"headerValue": {regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`), // as in the Gateway API's HTTPHeader
+		"a valid header value", "use ASCII characters, with single spaces between them"},
 	"hash":   {regexp.MustCompile(`^h[0-9]+-[0-9a-f]+$`), "the hash of a release", "write it as in h1-7b4e2a91d0"},
 	"branch": {regexp.MustCompile(`^gitrollout/`), "below gitrollout/", "use gitrollout/state/<cluster>"},
 	"folder": {regexp.MustCompile(`^[^/]`), "a folder", "paths are relative to the repository's root"},

@@ -98,7 +98,7 @@ type BlueGreen struct {
 	PostPromotion *Analysis // analysis after the switch
 }
 
-// Step is one step of a release. Apart from Name, exactly one field is set.
+// Step is one step of a release. Apart from Name and Headers, exactly one field is set.
 type Step struct {
 	// Name is the user's name for the step, "" for none.
 	Name string `json:"name" own:""`
@@ -106,6 +106,8 @@ type Step struct {
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
+	// Headers changes the headers of requests to the new version, only during this step.
+	Headers *HeaderModifier `json:"requestHeaderModifier" own:""`
 
 	Analysis   *Analysis
 	Experiment *Experiment

@@ -70,6 +70,20 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // in RE2 syntax; it must match the whole text
 }
 
+// HeaderModifier changes the headers of requests, as the Gateway API's HTTPHeaderFilter does.
+type HeaderModifier struct {
+	_      any      `some:"give set, add or remove"`
+	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header
+	Add    []Header `json:"add,omitempty" max:"16"` // adds a value to a header
+	Remove []string `json:"remove,omitempty" max:"16" is:"header"`
+}
+
+// Header is a header of a request.
+type Header struct {
+	Name  string `json:"name" needs:"name the header" is:"header"`
+	Value string `json:"value" needs:"give the header's value" is:"headerValue"`
+}
+
 // Routing is the newest weight and routes that a release has given to the routers.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force

@@ -284,8 +284,52 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that gets all requests. Only the removal of
-// old pods remains, so no progress is expected.
+// TestHeadersLastForTheirStep checks that requests carry a step's headers only while this step's route is in force.
+func TestHeadersLastForTheirStep(t *testing.T) {
+	headers := &rollout.HeaderModifier{Remove: []string{"X-Debug"}}
+	h := routedWeb(func(s *rollout.Spec) {
+		zero := weight(0)
+		zero.Headers = headers
+		half := weight(50)
+		half.Headers = headers
+		s.Canary.Steps = []rollout.Step{zero, half, aPause}
+	})
+	h.push(version("v2"))
+	p := plan.Compile(h.at(commitID(1)).Specs[0])
+	if p.Stages[0].Headers != nil {
+		t.Error("a step without requests to the new version asks for headers")
+	}
+	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	at := func(step, routed int, phase rollout.Phase) *rollout.HeaderModifier {
+		s := in.State
+		s.Phase, s.Progress = phase, []rollout.Progress{p.Enter(step, in.Now)}
+		s.Progress[0].Routed = &rollout.Routing{Step: routed, Weight: 50, At: in.Now}
+		s.Rollback = &rollout.Rollback{To: commitID(0)}
+		return routes.Of(s, p, viewOf(in, h)).Headers
+	}
+	for name, c := range map[string]struct {
+		step, routed int
+		phase        rollout.Phase
+		want         *rollout.HeaderModifier
+	}{
+		"at the step":                      {1, 1, rollout.Progressing, headers},
+		"until the next step is routed":    {2, 1, rollout.Paused, headers},
+		"at the next step":                 {2, 2, rollout.Paused, nil},
+		"with all requests":                {3, 3, rollout.Progressing, nil},
+		"once the stable Service switches": {5, 1, rollout.Promoting, nil},
+		"in a rollback":                    {1, 1, rollout.Aborting, nil},
+	} {
+		compare.CheckNamed(t, name, c.want, at(c.step, c.routed, c.phase))
+	}
+	in.State.Progress = []rollout.Progress{p.Enter(2, in.Now)}
+	in.State.Progress[0].Routed = &rollout.Routing{Step: 1, Weight: 50, At: noon}
+	if d := Decide(in); d.State.Progress[0].Routed.Step != 2 {
+		t.Errorf("the next step, without headers, is not routed: %q", d.Subject)
+	}
+}
+
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only the removal of old
+// pods remains, so no progress is expected.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))

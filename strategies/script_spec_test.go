@@ -52,7 +52,8 @@ type scriptStep struct {
 	} `json:"pause"`
 	Analysis       *scriptAnalysis      `json:"analysis"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
-	Match          *bool                `json:"match"` // false removes the match
+	Match          *bool                `json:"match"`  // false ends the match
+	Header         string               `json:"header"` // the value of X-Canary in requests to the new version
 	Experiment     *scriptExperiment    `json:"experiment"`
 }
 
@@ -169,6 +170,9 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 			if *s.Match {
 				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 			}
+		}
+		if s.Header != "" {
+			step.Headers = &rollout.HeaderModifier{Set: []rollout.Header{{Name: "X-Canary", Value: s.Header}}}
 		}
 		step.Analysis = s.Analysis.read(t)
 		if s.Experiment != nil {

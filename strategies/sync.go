@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -152,7 +151,8 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
 		// The matches of the new step apply, and the routed weight stays until its next change.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
-		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
+		at := func(p *plan.Compiled, step int) plan.Stage { s, _ := p.At(step); return s }
+		if c.old == nil || !at(c.old, m.Routed.Step).RoutesAs(at(m.Compiled, next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change
 		}
 	}

@@ -14,7 +14,7 @@ import (
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
-		splits: can, anyTotal: can, mirrors: can, reports: can,
+		splits: can, anyTotal: can, mirrors: can, reports: can, modifies: can,
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact,
 	},
 	config: func() editor { return &gatewayConfig{} },
@@ -94,6 +94,10 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 // gatewayRules sets the weights in the rules of a route, and adds the rules for matched requests.
 func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	var rules, added []any
+	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" && (len(r.Managed) > 0 || r.Headers != nil) {
+		return wrong(ref, "", "is a %s, which cannot match requests or change headers, and a step asks for this", ref.Kind).
+			WithFix("leave out match, setHeaderRoute, setMirrorRoute and requestHeaderModifier")
+	}
 	found := false
 	for i, item := range list(object.Map("spec")["rules"]) {
 		rule := mapping(item)
@@ -132,11 +136,16 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 
 // gatewayShares finds the Rollout's Services among a rule's backends. A Service's group can be written as "" or "core".
 func gatewayShares(rule map[string]any, r Route) shares {
-	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
+	backends := sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
 		isService := (kind == "" || kind == "Service") && (group == "" || group == "core")
 		return isService && (namespace == "" || namespace == r.Namespace)
 	})
+	if r.Headers != nil {
+		headers, _ := rollout.Plain(r.Headers) // texts always encode
+		backends.filter = map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers}
+	}
+	return backends
 }
 
 // verify reads the conditions that controllers write for each parent, such as a Gateway (RouteParentStatus). The route

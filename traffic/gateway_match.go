@@ -12,11 +12,6 @@ import (
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
-	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
-		return nil, wrong(ref, "",
-			"is a %s, which cannot match requests, and the steps have the route %s", ref.Kind, managed.Name).
-			WithFix("leave out the match")
-	}
 	match := func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 		both, ok, err := gatewayMatch(ref, place, own, m)
 		return both, ok && !gatewayTaken(object, own, both, r), err

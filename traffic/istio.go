@@ -18,7 +18,7 @@ import (
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
-		splits: can, anyTotal: can, mirrors: can, sticks: can, reports: can,
+		splits: can, anyTotal: can, mirrors: can, sticks: can, reports: can, modifies: can,
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText,
 	},
 	config: func() editor { return &istioConfig{} },
@@ -185,10 +185,10 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	case len(found) == 0:
 		return wrong(ref, "spec", "no route has %s as a destination", t.name()).
 			WithFix("add it to each route that is to be split")
-	case !found["http"] && len(t.Managed) > 0:
+	case !found["http"] && (len(t.Managed) > 0 || t.Headers != nil):
 		return wrong(ref, "spec.http",
-			"has no route that is split, and TLS and TCP routes cannot match the requests of the steps' route %s",
-			t.Managed[0].Name).WithFix("leave out the match")
+			"has no route that is split, and TLS and TCP routes cannot match requests or change headers, as a step asks").
+			WithFix("leave out match, setHeaderRoute, setMirrorRoute and requestHeaderModifier")
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	if m.Mirror == nil {
 		canary["weight"] = int64(t.Max)
 		out["route"] = []any{canary}
+		t.modify(canary)
 		return out, nil
 	}
 	for _, field := range []string{"mirror", "mirrors"} {

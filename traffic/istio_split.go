@@ -98,6 +98,9 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	}
 	if canary >= 0 {
 		mapping(destinations[canary])["weight"] = int64(t.Weight)
+		if section == "http" {
+			t.modify(mapping(destinations[canary]))
+		}
 		if section == "http" && t.sticks() {
 			if err := t.setCookie(fmt.Sprintf("%s.route[%d]", place, canary), mapping(destinations[canary])); err != nil {
 				return err
@@ -131,6 +134,22 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 // sticks reports whether users get a cookie. The cookie has the pod hash, so that older cookies do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
+}
+
+// modify adds the step's headers to the requests for the canary's destination (HTTPRouteDestination.headers.request).
+func (t istioTarget) modify(canary map[string]any) {
+	if t.Headers == nil {
+		return
+	}
+	for field, headers := range map[string][]rollout.Header{"set": t.Headers.Set, "add": t.Headers.Add} {
+		for _, h := range headers {
+			set(canary, h.Value, "headers", "request", field, strings.ToLower(h.Name))
+		}
+	}
+	for _, name := range t.Headers.Remove {
+		removed := list(mapping(mapping(canary["headers"])["request"])["remove"])
+		set(canary, append(removed, strings.ToLower(name)), "headers", "request", "remove")
+	}
 }
 
 // setCookie adds the cookie to the canary destination's responses (HTTPRouteDestination.headers.response.add).

@@ -104,7 +104,7 @@ func TestMatches(t *testing.T) {
 		"GRPCMethod": {grpcRoute, grpc, get, "!belongs to a GRPCRoute"},
 		"GRPCQuery":  {grpcRoute, grpc, param, "!belongs to a GRPCRoute"},
 		"TCP": {routerOf{"gatewayAPI", "tcpRoute: web"}, strings.Replace(plain, "HTTPRoute", "TCPRoute", 1), header,
-			"!is a TCPRoute, which cannot match requests, and the steps have the route staff; leave out the match"},
+			"!is a TCPRoute, which cannot match requests or change headers, and a step asks for this; leave out match, setHeaderRoute, "},
 		"UnknownMethod": {httpRoute, plain, "method: {exact: PURGE}",
 			"!spec.rules[0].matches[0].method: cannot be the step's method PURGE, which the Gateway API does not support; use one of GET"},
 		"SameMethod": {httpRoute, own("method: GET"), get + ", " + header,

@@ -28,12 +28,20 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a router does not support the setting "sticky", or "" if the router supports it.
-func CannotStick(kind string) string {
-	if r, ok := find(kind); ok && r.features[sticks] == 0 {
-		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
+// Lacks returns why a router does not support a setting of optional, or "" if the router supports the setting.
+func Lacks(kind, setting string) string {
+	f := feature(setting)
+	if r, ok := find(kind); ok && r.features[f] == 0 {
+		return fmt.Sprintf("%s %s: %s", r.name(), optional[f], able(f, can))
 	}
 	return ""
+}
+
+// optional has the settings of a Rollout that some routers lack, and the texts about such a router.
+var optional = map[feature]string{
+	anyTotal: "takes percentages; routers that take weights of any size",
+	sticks:   "cannot keep users on the canary; routers that can",
+	modifies: "cannot change the headers of the canary's requests; routers that can",
 }
 
 func (r router) unsupported(m rollout.Match) (field, why string) {

@@ -12,6 +12,7 @@ type shares struct {
 	entries        []any
 	name           string // the field with the name of an entry's Service
 	stable, canary int    // -1 if absent
+	filter         any    // for the canary's entry; nil for none
 }
 
 // sharesOf finds the entries of the Rollout's two Services by name. The function "is", if given, must accept the entry.
@@ -52,6 +53,9 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	}
 	entry := copyMap(mapping(s.entries[i]))
 	entry[s.name], entry["weight"] = r.Canary, int64(weight)
+	if s.filter != nil {
+		entry["filters"] = append(list(entry["filters"]), s.filter)
+	}
 	return entry
 }
 
@@ -67,7 +71,7 @@ func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {
 	case s.canary >= 0:
-		mapping(s.entries[s.canary])["weight"] = int64(r.Weight)
+		s.entries[s.canary] = s.forCanary(r, r.Weight)
 	case r.Weight > 0:
 		return append(s.entries, s.forCanary(r, r.Weight))
 	}

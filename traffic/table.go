@@ -52,7 +52,8 @@ const (
 	mirrors  feature = "mirror"           // copies of requests
 	anyTotal feature = "maxTrafficWeight" // weights with a total other than 100
 	sticks   feature = "sticky"           // a cookie keeps a user on the canary
-	reports  feature = "verify"           // the status of objects says whether the router accepts them
+	modifies feature = "requestHeaderModifier"
+	reports  feature = "verify" // the status of objects says whether the router accepts them
 )
 
 // comparison is a set of ways to compare a text. The flag "can" is for features without comparisons, such as mirrors.

@@ -67,11 +67,10 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Status: map[string]any{"ready": ready}}}
 		compare.CheckNamed(t, fmt.Sprint("ready ", ready), want, Verify(all, "shop", seen))
 	}
-	if why := NeedsHundred("fake"); !strings.HasPrefix(why, "Fake takes percentages") {
-		t.Error(why)
-	}
-	if why := CannotStick("fake"); !strings.HasPrefix(why, "Fake cannot keep users on the canary") {
-		t.Error(why)
+	for f, text := range optional {
+		if why := Lacks("fake", string(f)); !strings.HasPrefix(why, "Fake "+text+": ") {
+			t.Errorf("%s: %s", f, why)
+		}
 	}
 	if !NeedsServices(parsed) {
 		t.Error("it needs no Services")
@@ -164,7 +163,8 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 				half := 50
 				r.Managed = []rollout.ManagedRoute{{Name: "copy", Matches: []rollout.Match{matchesOf()[byHeader][exact]}, Mirror: &half}}
 			},
-			sticks: func(r *Route) { r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc" },
+			modifies: func(r *Route) { r.Headers = &rollout.HeaderModifier{Remove: []string{"X-Debug"}} },
+			sticks:   func(r *Route) { r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc" },
 		} {
 			if r.features[f] == 0 {
 				continue
@@ -175,8 +175,10 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 				t.Errorf("%s: %s changes nothing", r.kind, f)
 			}
 		}
-		if (NeedsHundred(r.kind) == "") != (r.features[anyTotal] != 0) || (CannotStick(r.kind) == "") != (r.features[sticks] != 0) {
-			t.Errorf("%s: %q, %q", r.kind, NeedsHundred(r.kind), CannotStick(r.kind))
+		for f := range optional {
+			if why := Lacks(r.kind, string(f)); (why == "") != (r.features[f] != 0) {
+				t.Errorf("%s, %s: %q", r.kind, f, why)
+			}
 		}
 		if _, is := r.config().(reporter); is != (r.features[reports] != 0) {
 			t.Errorf("%s: the table says that it reports: %v", r.kind, r.features[reports] != 0)

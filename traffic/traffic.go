@@ -24,11 +24,12 @@ type Route struct {
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // a label's name; "" means rollout.LabelPodHash
 
-	Weight  int                    `json:"weight"`            // weight of the canary, out of Max
-	Max     int                    `json:"max"`               // total weight of both versions
-	Managed []rollout.ManagedRoute `json:"managed,omitempty"` // in the order of their precedence
-	Sticky  *rollout.Sticky        `json:"sticky,omitempty"`
-	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
+	Weight  int                     `json:"weight"`            // weight of the canary, out of Max
+	Max     int                     `json:"max"`               // total weight of both versions
+	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // in the order of their precedence
+	Sticky  *rollout.Sticky         `json:"sticky,omitempty"`
+	Headers *rollout.HeaderModifier `json:"headers,omitempty"` // changes of requests to the canary
+	Active  bool                    `json:"active,omitempty"`  // a release is in flight, so that generated objects exist
 }
 
 // cookie returns the name of the sticky cookie. If the canary's pod hash is known, the name ends in this hash.
@@ -121,14 +122,6 @@ func NeedsServices(r rollout.Router) bool {
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred returns why a router requires weights with a total of 100, or "" if the router accepts other totals.
-func NeedsHundred(kind string) string {
-	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
-		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, can))
-	}
-	return ""
-}
-
 // Watched returns the objects whose status Verify reads.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
@@ -212,7 +205,7 @@ func Stages(spec rollout.Spec) []Route {
 			if step.SetWeight != nil {
 				at.Weight = *step.SetWeight
 			}
-			at.Managed = Managed(c.Steps[:i+1], t.ManagedRoutes)
+			at.Managed, at.Headers = Managed(c.Steps[:i+1], t.ManagedRoutes), step.Headers
 			routes = append(routes, at)
 		}
 	}

@@ -78,6 +78,9 @@ func canaryStages(spec rollout.Spec) []Stage {
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
 			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight never completes
 		}
+		if s.Weight > 0 || len(s.Routes) > 0 { // otherwise no request has the headers
+			s.Headers = step.Headers
+		}
 		stages = append(stages, s)
 	}
 	return append(stages, canaryHandover(spec, weight)...)

@@ -82,6 +82,7 @@ type Stage struct {
 	Text     string // for output and commit subjects, such as "setWeight 20"
 	Weight   int    // the new version's weight, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
+	Headers  *rollout.HeaderModifier // changes of requests to the new version; nil for none
 	Counts   func(n int) Counts
 	Scaled   bool // the counts come from setCanaryScale, not from the weight
 	Wait     Wait
@@ -155,6 +156,9 @@ func (s Stage) Meaning() string {
 		s.Text, s.Weight, c.Canary, c.Stable, w.Number, w.duration, s.Switched, w.more)
 	if len(s.Routes) > 0 {
 		text += encoded(s.Routes) + "\n"
+	}
+	if s.Headers != nil {
+		text += encoded(s.Headers) + "\n"
 	}
 	return text
 }
@@ -283,7 +287,12 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 // AsksAs reports whether two stages request the same weight, routes and Service. It does not compare their counts.
 func (s Stage) AsksAs(o Stage) bool {
 	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
-		reflect.DeepEqual(s.Routes, o.Routes)
+		s.RoutesAs(o)
+}
+
+// RoutesAs reports whether two stages request the same matched users and the same headers.
+func (s Stage) RoutesAs(o Stage) bool {
+	return reflect.DeepEqual(s.Routes, o.Routes) && reflect.DeepEqual(s.Headers, o.Headers)
 }
 
 // Swaps reports whether a release of this plan swaps the roles of both Services.

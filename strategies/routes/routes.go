@@ -77,7 +77,8 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 			break
 		}
 		r.Weight = Within(min(m.Routed.Weight, m.Weight), r.Max, m.Planned(), ready, workloads.KnownOf(m.Stable, t, v.Now))
-		r.Managed = m.RoutesAt(m.Routed.Step)
+		at, _ := m.At(m.Routed.Step)
+		r.Managed, r.Headers = at.Routes, at.Headers
 	}
 	return r
 }
@@ -122,6 +123,9 @@ func RoutedText(m workloads.Staged) string {
 	what := strings.Join(parts, " and ") + " to the new version"
 	if len(parts) == 0 {
 		what = "all requests to stable"
+	}
+	if m.Stage().Headers != nil {
+		what += " with changed headers"
 	}
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }

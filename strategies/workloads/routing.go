@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"reflect"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -56,7 +55,8 @@ func (m Staged) NeedsRouting() bool {
 	case m.Routed == nil:
 		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
-		return m.RoutedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.Routes, m.RoutesAt(m.Routed.Step))
+		was, _ := m.At(m.Routed.Step)
+		return m.RoutedWeight(s) != m.Routed.Weight || !s.RoutesAs(was)
 	}
 }
 
