@@ -278,8 +278,12 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 }
 
 func (d *document) checkSteps() {
-	names, c := map[string]int{}, d.spec.Canary
+	names, c, weight := map[string]int{}, d.spec.Canary, 0
 	for i, step := range c.Steps {
+		if step.SetWeight != nil {
+			weight = *step.SetWeight
+		}
+		d.checkShares(stepPath(i)+".experiment", step.Experiment, weight)
 		at := stepPath(i) + ".name"
 		if first, taken := names[step.Name]; taken && step.Name != "" {
 			d.Fail(at, "use each name once: a promotion selects a step by its name",

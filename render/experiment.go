@@ -44,8 +44,26 @@ func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experi
 	}
 	if form.Service != nil {
 		t.Service = &form.Service.Name
+	} else if t.Weight > 0 {
+		t.Service = new("")
 	}
 	return t
+}
+
+// checkShares refuses weights of an experiment's templates that routers cannot apply beside the canary's weight.
+func (d *document) checkShares(at string, e *rollout.Experiment, weight int) {
+	switch c, full := d.spec.Canary, d.fullWeight(); {
+	case e.Weight("") == 0:
+	case c.Traffic == nil:
+		d.Fail(at, "add trafficRouting with a router", "gives a template a weight, but there is no trafficRouting")
+	case c.DynamicStableScale:
+		d.Fail(at, "leave dynamicStableScale out", "gives a template a weight, which conflicts with dynamicStableScale")
+	case c.StableService == "" && c.PingPong == nil:
+		d.Fail(canaryPath+".stableService", "name the Service", "is missing, but a template with a weight needs its ports")
+	case weight+e.Weight("") > full:
+		d.Fail(at, "lower the weights", "gives its templates the weight %d, which is more than %d with the canary's %d",
+			e.Weight(""), full, weight)
+	}
 }
 
 func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {

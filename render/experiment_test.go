@@ -94,7 +94,28 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentWarnings checks the warnings about experiments that are valid but probably wrong.
+// TestExperimentWeight checks that a template with a weight has a Service, with the ports of the stable or the ping Service.
+func TestExperimentWeight(t *testing.T) {
+	const steps = `, trafficRouting: {gatewayAPI: {httpRoute: main}}, steps: [{setWeight: 80}, {experiment: {duration: 1h, templates: [
+      {name: baseline, specRef: stable, weight: 10}, {name: canary, specRef: canary, weight: 10, service: {name: try}},
+      {name: idle, specRef: stable}]}}]}}
+`
+	for name, services := range map[string]string{
+		"services":  "stableService: web, canaryService: next",
+		"ping pong": "pingPong: {pingService: web, pongService: next}",
+	} {
+		r := renderDocs(t, deploymentHead+serviceDocs+routeDocs+ownHead+"  strategy: {canary: {"+services+steps)
+		e := r.Specs[0].Canary.Steps[1].Experiment
+		want := []rollout.ExperimentTemplate{
+			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 1, Weight: 10, Service: new("")},
+			{Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 1, Weight: 10, Service: new("try")},
+			{Name: "idle", SpecRef: rollout.SpecStable, Replicas: 1},
+		}
+		compare.CheckNamed(t, name, want, e.Templates)
+	}
+}
+
+// TestExperimentWarnings checks the warnings for experiments that are valid but probably mistakes.
 func TestExperimentWarnings(t *testing.T) {
 	for name, tc := range map[string]struct{ old, with, want string }{
 		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web also selects"},

@@ -172,7 +172,7 @@ type experimentForm struct {
 	Templates []templateForm    `json:"templates" needs:"name at least one: - {name: baseline, specRef: stable}"`
 	Analyses  []experimentRuns  `json:"analyses"`
 	DryRun    []analysis.DryRun `json:"dryRun"`
-	_         any               `field:"scaleDownDelaySeconds" ignored:"users' requests do not reach these pods, so they are removed when the step ends"`
+	_         any               `field:"scaleDownDelaySeconds" ignored:"the pods are removed when the step ends"`
 	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
@@ -187,7 +187,6 @@ type templateForm struct {
 	Service *struct {
 		Name string `json:"name" is:"service"`
 	} `json:"service"`
-	_ any `field:"weight" notYet:"leave it out: routers split users' requests between stable and canary only; give the template a service, and send requests there"`
 }
 
 type experimentRuns struct {

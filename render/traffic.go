@@ -185,6 +185,9 @@ func (a *assembly) checkRouters(d *document) error {
 			if why := traffic.Lacks(router.Kind, "requestHeaderModifier"); step.Headers != nil && why != "" {
 				return a.invalid(d.ref, stepPath(i)+".requestHeaderModifier", "name a router that supports it", "%s", why)
 			}
+			if why := traffic.Lacks(router.Kind, "experiment"); step.Experiment.Weight("") > 0 && why != "" {
+				return a.invalid(d.ref, stepPath(i)+".experiment", "name a router that supports it", "%s", why)
+			}
 			if step.Route == nil {
 				continue
 			}

@@ -3,7 +3,7 @@ package rollout
 import "time"
 
 // Experiment is a step that runs additional pods, usually of both versions. The step ends when its duration is over and
-// its required analyses have passed. The additional pods get no requests from users.
+// its required analyses have passed. The additional pods get requests from users only if their template has a weight.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
@@ -20,6 +20,9 @@ type ExperimentTemplate struct {
 	Name     string  `json:"name" needs:"name the template" is:"part"`
 	SpecRef  SpecRef `json:"specRef" needs:"write stable or canary" oneOf:"stable canary"`
 	Replicas int     `json:"replicas" default:"1" min:"1" fix:"write 1 or more, or leave the template out"`
+
+	// Weight is the share of requests to the pods, out of Traffic.MaxWeight, while all of them are ready.
+	Weight int `json:"weight" max:"1000000"`
 
 	Labels      map[string]string // additional labels of the pods
 	Annotations map[string]string // additional annotations of the pods
@@ -46,4 +49,18 @@ type ExperimentAnalysis struct {
 // RunsOn returns the first template with pods of the given version.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
+}
+
+// Weight returns the sum of the weights of all templates with pods of the given version, or of all templates for "". It
+// is 0 without an experiment.
+func (e *Experiment) Weight(ref SpecRef) (sum int) {
+	if e == nil {
+		return 0
+	}
+	for _, t := range e.Templates {
+		if ref == "" || t.SpecRef == ref {
+			sum += t.Weight
+		}
+	}
+	return sum
 }

@@ -86,7 +86,8 @@ type Header struct {
 
 // Routing is the newest weight and routes that a release has given to the routers.
 type Routing struct {
-	Step   int       `json:"step"`   // index of the step whose routes are in force
-	Weight int       `json:"weight"` // the new version's weight, out of Traffic.MaxWeight
-	At     time.Time `json:"at"`     // start of this routing; all proxies know it after Traffic.Settle
+	Step   int       `json:"step"`             // index of the step whose routes are in force
+	Weight int       `json:"weight"`           // the new version's weight, out of Traffic.MaxWeight
+	At     time.Time `json:"at"`               // start of this routing; all proxies know it after Traffic.Settle
+	Shares bool      `json:"shares,omitempty"` // the pods of the step's experiment get their templates' weights
 }

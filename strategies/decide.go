@@ -308,7 +308,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 // needsOf returns the Service and version that must have a ready endpoint before routers send requests to the version.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
-	if canary == "" {
+	if canary == "" || m.Want().Canary == 0 {
 		return nil
 	}
 	service := rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: canary}

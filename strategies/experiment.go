@@ -16,12 +16,20 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// A rollback removes the experiment's objects with the first apply.
+// If templates have weights, requests reach their pods from the record until the analyses end. The objects are removed
+// when proxies know the new routes, also in a rollback. Other rollbacks remove them with the first apply.
 
 // experimentAt returns a workload's experiment, and whether it runs now. In a suspended workload, it does not run.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
-	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
+	leaves := s.Phase == rollout.Aborting && workloads.IsHeld(s) && mayShare(m)
+	return w.Experiment, is && (isTried(s) || leaves) && !m.Suspended && !isSuspended(m)
+}
+
+// mayShare reports whether proxies may send requests to the pods of the present step's experiment.
+func mayShare(m workloads.Staged) bool {
+	w, is := m.Stage().Wait.(plan.ExperimentWait)
+	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
 // experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.

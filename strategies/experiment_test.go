@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -134,6 +135,74 @@ func TestExperimentMeasures(t *testing.T) {
 				t.Errorf("without ReplicaSets %+v is due", d.Measure)
 			}
 		})
+	}
+}
+
+// TestExperimentShares checks that an experiment's templates get requests only after the record, and only while all their pods are ready
+// and known to the proxies. The objects stay until the proxies know that no requests are left.
+func TestExperimentShares(t *testing.T) {
+	h := routedWeb(func(s *rollout.Spec) {
+		s.Canary.Steps = []rollout.Step{{Experiment: &rollout.Experiment{
+			Duration: new(time.Hour), ProgressDeadlineSeconds: 120, Templates: []rollout.ExperimentTemplate{
+				{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 2, Weight: 5, Service: new("base")},
+				{Name: "candidate", SpecRef: rollout.SpecCanary, Replicas: 2, Weight: 10, Service: new("try")},
+				{Name: "idle", SpecRef: rollout.SpecCanary, Replicas: 1},
+			},
+		}}, weight(50)}
+	})
+	h.push(version("v2"))
+	in := world(h)
+	in.Now = noon
+	transition(&in, h)
+	hash := in.State.Release.Hash
+	ready := func(template string, replicas, ready int) {
+		r := pods(replicas, ready)
+		r.Current = true
+		in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, hash, 0, template)}] =
+			rollout.ObservedWorkload{Replicas: replicas, Synced: true, Revisions: []rollout.Revision{r}}
+	}
+	ready("baseline", 2, 2)
+	ready("candidate", 2, 2)
+	ready("idle", 1, 1)
+	type want struct {
+		Shares map[string]int
+		Tries  bool // the experiment's objects are applied
+		Step   int
+	}
+	check := func(name string, after time.Duration, expect want) {
+		t.Helper()
+		in.Now = in.Now.Add(after)
+		transition(&in, h)
+		v := viewOf(in, h)
+		got := want{Shares: routes.Of(in.State, plan.Compile(h.at(commitID(1)).Specs[0]), v).Shares}
+		if len(in.State.Progress) > 0 {
+			got.Step = in.State.Progress[0].Step
+		}
+		got.Tries = slices.ContainsFunc(mustDesired(in.State, v), func(o rollout.Object) bool { return o.Name() == "try" })
+		compare.CheckNamed(t, name, expect, got)
+	}
+	both := map[string]int{"base": 5, "try": 10}
+	check("the pods are available, which is recorded first", 10*time.Second, want{nil, true, 0})
+	check("then the weights are recorded", time.Second, want{both, true, 0})
+	began := in.State
+	ready("baseline", 2, 1)
+	check("a template that lacks a pod gets none", 10*time.Second, want{map[string]int{"try": 10}, true, 0})
+	ready("baseline", 2, 2)
+	check("until the pod is back", time.Second, want{both, true, 0})
+	check("at the end, the requests end first", time.Hour, want{nil, true, 0})
+	check("and the pods stay while proxies may not know it", 2*time.Second, want{nil, true, 0})
+	check("before the next step begins", 2*time.Second, want{nil, false, 1})
+
+	for decision, steps := range map[rollout.Verb][2]want{
+		rollout.Abort:   {{nil, true, 0}, {nil, false, 0}},
+		rollout.Promote: {{nil, true, 0}, {nil, false, 1}},
+	} {
+		in.State, in.Now = began, noon.Add(time.Minute)
+		in.Source = h.at(in.State.Source)
+		in.Promotion = &rollout.Promotion{Release: hash, Decision: decision, Through: rollout.Full, Author: "Ann"}
+		check(string(decision)+": the requests end first", 0, steps[0])
+		check(string(decision)+": the pods stay while proxies may not know it", 2*time.Second, steps[0])
+		check(string(decision)+": the pods go", 2*time.Second, steps[1])
 	}
 }
 

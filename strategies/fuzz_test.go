@@ -71,7 +71,7 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	first := randomSource(rng)
 	if c := first.workloads[0].spec.Canary; c != nil && seed%4 == 3 {
-		c.Steps = randomExperiments(rng, c.Steps)
+		c.Steps = randomExperiments(rng, c)
 	}
 	git := newHistory(first)
 	for _, version := range []string{"v2", "v3", "v1"} {

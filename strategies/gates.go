@@ -31,6 +31,7 @@ type verdict struct {
 	full   bool      // a full promotion skips all remaining steps
 	rides  bool      // the workload has no replicas, so it advances with the other workloads
 	begins bool      // the experiment's pods are available, so its duration and analyses begin
+	shares bool      // with route: requests also reach the experiment's pods
 }
 
 // gates lists the gates in their order. The first closed gate keeps a workload at its step. No gate delays a rollback.

@@ -195,6 +195,11 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil && m.Routed != nil { // surplus pods may stop once no proxy sends them requests
 		due = rollout.Soonest(due, laterOnly(workloads.SettledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
 	}
+	if mayShare(m) {
+		for _, t := range podsOf(in, m, m.Stage().Wait.(plan.ExperimentWait).Experiment) {
+			due = rollout.Soonest(due, workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), t.live))
+		}
+	}
 	want := m.Want()
 	if m.Spec.Scaling == rollout.InPlace || m.Fresh.Desired > want.Canary || m.Stable.Desired > want.Stable {
 		due = rollout.Soonest(due, workloads.ServesNext(in.Now, plan.MinReady(m.Spec), m.Live.Revisions...))
@@ -204,7 +209,7 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 
 // verdictAt returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a lower weight.
 func verdictAt(m workloads.Staged, in Input) verdict {
-	if m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done {
+	if m.Step < m.Passed && !mayShare(m) && isOpenFully(m, in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
 	if m.NeedsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
@@ -234,7 +239,10 @@ func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) 
 	next := m.Progress
 	switch {
 	case v.route:
-		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.RoutedWeight(m.Stage()), At: rollout.NextTenth(in.Now)}
+		next.Routed = &rollout.Routing{
+			Step: m.Step, Weight: m.RoutedWeight(m.Stage()), At: rollout.NextTenth(in.Now), Shares: v.shares,
+		}
+		m.Progress = next
 		return next, routes.RoutedText(m)
 	case v.begins:
 		next.Available = new(rollout.NextTenth(in.Now))

@@ -203,13 +203,36 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 			wanted[o.Ref()] = true
 		}
 	}
-	if len(wanted) > 0 && (!workloads.IsHeld(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
+	leaves := slices.ContainsFunc(state.Progress, func(p rollout.Progress) bool { return p.Available != nil && p.Routed != nil })
+	if len(wanted) > 0 && (!workloads.IsHeld(state) || state.Phase == rollout.Aborting && !leaves || state.Release.Fast) {
 		s.fail("a state in phase %s asks for experiments: %v", state.Phase, wanted)
 	}
+	s.checkShares(objects)
 	for w := range s.kube.Deployments {
 		listed := slices.Contains(state.Inventory, w.Ref())
 		if strings.Count(w.Name, "-") == 3 && !wanted[w.Ref()] { // such as web-0123456789-1-canary
 			s.fail("%s is left of an experiment in phase %s (listed: %t)", w, state.Phase, listed)
+		}
+	}
+}
+
+// checkShares checks after an apply that a route names a Service of an experiment only while the Service and its ready pods exist.
+func (s *sim) checkShares(objects []rollout.Object) {
+	made := map[string]*kube.Deployment{}
+	for _, o := range objects {
+		if o.Kind() == "Service" && o.Map("metadata", "labels")[rollout.LabelExperiment] != nil {
+			name, _ := o.Map("spec", "selector")[rollout.LabelExperiment].(string)
+			made[o.Name()] = s.kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: name}]
+		}
+	}
+	isReady := func(rs *kube.ReplicaSet) bool { return rs.Ready() > 0 }
+	for _, o := range objects {
+		for _, rule := range kube.Backends(o) {
+			for _, b := range rule {
+				if d := made[b.Service]; strings.Count(b.Service, "-") == 3 && (d == nil || !s.chaos.lag && !slices.ContainsFunc(d.Sets, isReady)) {
+					s.fail("%s sends %d to Service %s, which has no ready pod: %t", o.Ref(), b.Weight, b.Service, d == nil)
+				}
+			}
 		}
 	}
 }

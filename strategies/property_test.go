@@ -116,7 +116,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	if c.experiments {
 		for i := range first.workloads {
 			if canary := first.workloads[i].spec.Canary; canary != nil {
-				canary.Steps = randomExperiments(rng, canary.Steps)
+				canary.Steps = randomExperiments(rng, canary)
 			}
 		}
 	}
@@ -257,7 +257,7 @@ func (s *sim) people() {
 			}
 			w.editCanary(func(c *rollout.Canary) {
 				if c.Steps = randomSteps(s.rng, w.spec.Scaling); s.chaos.experiments {
-					c.Steps = randomExperiments(s.rng, c.Steps)
+					c.Steps = randomExperiments(s.rng, c)
 				}
 			})
 		})

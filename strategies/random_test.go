@@ -84,8 +84,9 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 	}
 }
 
-// randomExperiments adds experiments between steps.
-func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
+// randomExperiments adds experiments between a canary's steps. If requests are routed, some templates have a weight.
+func randomExperiments(rng *rand.Rand, c *rollout.Canary) []rollout.Step {
+	steps := c.Steps
 	for range 1 + rng.IntN(2) {
 		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second), ProgressDeadlineSeconds: 30 + rng.IntN(300)}
 		for i, name := range []string{"baseline", "canary"}[rng.IntN(2):] {
@@ -96,6 +97,20 @@ func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 			}
 		}
 		steps = slices.Insert(slices.Clone(steps), rng.IntN(len(steps)+1), rollout.Step{Experiment: e})
+	}
+	weight := 0
+	for _, step := range steps {
+		if step.SetWeight != nil {
+			weight = *step.SetWeight
+		}
+		if step.Experiment == nil || c.Traffic == nil || c.DynamicStableScale || weight > 80 {
+			continue
+		}
+		for i := range step.Experiment.Templates {
+			if t := &step.Experiment.Templates[i]; t.Replicas > 1 {
+				t.Weight, t.Service = 10, new("")
+			}
+		}
 	}
 	return steps
 }

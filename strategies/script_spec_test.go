@@ -92,6 +92,7 @@ type scriptExperiment struct {
 		Name     string          `json:"name"`
 		SpecRef  rollout.SpecRef `json:"specRef"`
 		Replicas int             `json:"replicas"`
+		Weight   int             `json:"weight"`
 	} `json:"templates"`
 	Required []string `json:"required"` // names of required analyses
 	Watching []string `json:"watching"` // names of analyses that are not required
@@ -107,7 +108,11 @@ func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {
 		out.Duration = new(readDuration(t, e.Duration))
 	}
 	for _, from := range e.Templates {
-		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas)})
+		made := rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas), Weight: from.Weight}
+		if made.Weight > 0 {
+			made.Service = new("")
+		}
+		out.Templates = append(out.Templates, made)
 	}
 	for i, name := range append(append([]string{}, e.Required...), e.Watching...) {
 		metric := rollout.Metric{Name: name, Interval: time.Minute}

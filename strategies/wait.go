@@ -235,8 +235,17 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment waits for the experiment's pods, duration and required analyses. A promotion ends the wait early.
+// waitForExperiment waits for the experiment's end. In the meantime, requests reach the templates with a weight.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
+	v := waitForResults(w, in, m)
+	if shares := m.Routed != nil && m.Routed.Shares; mayShare(m) && shares == v.done {
+		return verdict{route: true, shares: !shares}
+	}
+	return v
+}
+
+// waitForResults waits for the experiment's pods, its duration and its required analyses, or for a promotion.
+func waitForResults(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}

@@ -18,7 +18,7 @@ const docsPage = "../docs/traffic.md"
 func TestDocsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")
-	features := []feature{splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, modifies,
+	features := []feature{splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, modifies, weighs,
 		reports}
 	for _, f := range features {
 		b.WriteString(" " + string(f) + " |")

@@ -14,7 +14,7 @@ import (
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
-		splits: can, anyTotal: can, mirrors: can, reports: can, modifies: can,
+		splits: can, anyTotal: can, mirrors: can, reports: can, modifies: can, weighs: can,
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact,
 	},
 	config: func() editor { return &gatewayConfig{} },

@@ -18,7 +18,7 @@ import (
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
-		splits: can, anyTotal: can, mirrors: can, sticks: can, reports: can, modifies: can,
+		splits: can, anyTotal: can, mirrors: can, sticks: can, reports: can, modifies: can, weighs: can,
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText,
 	},
 	config: func() editor { return &istioConfig{} },

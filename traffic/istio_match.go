@@ -43,7 +43,7 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 // managed copies a route for a managed route. The copy sends all requests to the canary. But if m.Mirror is set, the
 // copy keeps the weights, and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
-	out, canary := copyMap(route), t.destination(route)
+	out, canary := copyMap(route), t.destination(route, t.canary)
 	if m.Mirror == nil {
 		canary["weight"] = int64(t.Max)
 		out["route"] = []any{canary}

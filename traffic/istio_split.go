@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	}
 	mapping(destinations[stable])["weight"] = max(0, int64(t.rest())-kept)
 	if canary < 0 && t.Weight > 0 {
-		canary, destinations = len(destinations), append(destinations, t.destination(route))
+		canary, destinations = len(destinations), append(destinations, t.destination(route, t.canary))
 	}
 	if canary >= 0 {
 		mapping(destinations[canary])["weight"] = int64(t.Weight)
@@ -107,26 +108,32 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 			}
 		}
 	}
+	for _, service := range slices.Sorted(maps.Keys(t.Shares)) {
+		share := t.destination(route, istioVersion{host: service})
+		share["weight"] = int64(t.Shares[service])
+		destinations = append(destinations, share)
+	}
 	route["route"] = destinations
 	return nil
 }
 
-// destination copies the route's canary destination. If there is none, it adapts a copy of the stable destination.
-func (t istioTarget) destination(route map[string]any) map[string]any {
+// destination copies a version's destination in a route. If there is none, it adapts a copy of the stable destination.
+func (t istioTarget) destination(route map[string]any, of istioVersion) map[string]any {
 	destinations := list(route["route"])
-	if i := t.find(route, t.canary); i >= 0 {
+	if i := t.find(route, of); i >= 0 {
 		return copyMap(mapping(destinations[i]))
 	}
 	out := copyMap(mapping(destinations[t.find(route, t.stable)]))
 	to := mapping(out["destination"])
-	if t.canary.subset != "" {
-		to["subset"] = t.canary.subset
+	if of.subset != "" {
+		to["subset"] = of.subset
 		return out
 	}
+	delete(to, "subset")
 	_, rest, qualified := strings.Cut(text(to["host"]), ".")
-	to["host"] = t.canary.host
+	to["host"] = of.host
 	if qualified {
-		to["host"] = t.canary.host + "." + rest
+		to["host"] = of.host + "." + rest
 	}
 	return out
 }

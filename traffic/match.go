@@ -41,6 +41,7 @@ func Lacks(kind, setting string) string {
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",
+	weighs:   "cannot send a share of the requests to an experiment; routers that can",
 	modifies: "cannot change the headers of the canary's requests; routers that can",
 }
 

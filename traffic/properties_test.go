@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// at returns the example's Route during a release, with the given weight, and without managed routes, cookie and headers.
+// at returns the example's Route during a release, with the given weight, and without managed routes, cookie, headers and shares.
 func (e example) at(weight int) Route {
 	r := e.route
-	r.Weight, r.Active, r.Managed, r.Sticky, r.Headers = weight, true, nil, nil, nil
+	r.Weight, r.Active, r.Managed, r.Sticky, r.Headers, r.Shares = weight, true, nil, nil, nil, nil
 	return r
 }
 

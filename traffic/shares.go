@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -51,11 +52,16 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	if i < 0 {
 		i = s.stable
 	}
-	entry := copyMap(mapping(s.entries[i]))
-	entry[s.name], entry["weight"] = r.Canary, int64(weight)
+	entry := s.like(i, r.Canary, weight)
 	if s.filter != nil {
 		entry["filters"] = append(list(entry["filters"]), s.filter)
 	}
+	return entry
+}
+
+func (s shares) like(i int, service string, weight int) map[string]any {
+	entry := copyMap(mapping(s.entries[i]))
+	entry[s.name], entry["weight"] = service, int64(weight)
 	return entry
 }
 
@@ -66,14 +72,18 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets the weights of the stable and the canary entry, adds a missing canary entry, and returns all entries.
+// weights sets the weights of the stable and the canary entry, and returns all entries, with an entry for each share.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
+	entries := s.entries
 	switch {
 	case s.canary >= 0:
-		s.entries[s.canary] = s.forCanary(r, r.Weight)
+		entries[s.canary] = s.forCanary(r, r.Weight)
 	case r.Weight > 0:
-		return append(s.entries, s.forCanary(r, r.Weight))
+		entries = append(entries, s.forCanary(r, r.Weight))
 	}
-	return s.entries
+	for _, service := range slices.Sorted(maps.Keys(r.Shares)) {
+		entries = append(entries, s.like(s.stable, service, r.Shares[service]))
+	}
+	return entries
 }

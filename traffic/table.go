@@ -53,7 +53,8 @@ const (
 	anyTotal feature = "maxTrafficWeight" // weights with a total other than 100
 	sticks   feature = "sticky"           // a cookie keeps a user on the canary
 	modifies feature = "requestHeaderModifier"
-	reports  feature = "verify" // the status of objects says whether the router accepts them
+	weighs   feature = "experiment" // templates of an experiment get a share of the requests
+	reports  feature = "verify"     // the status of objects says whether the router accepts them
 )
 
 // comparison is a set of ways to compare a text. The flag "can" is for features without comparisons, such as mirrors.

@@ -163,6 +163,7 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 				half := 50
 				r.Managed = []rollout.ManagedRoute{{Name: "copy", Matches: []rollout.Match{matchesOf()[byHeader][exact]}, Mirror: &half}}
 			},
+			weighs:   func(r *Route) { r.Shares = map[string]int{"try": 5} },
 			modifies: func(r *Route) { r.Headers = &rollout.HeaderModifier{Remove: []string{"X-Debug"}} },
 			sticks:   func(r *Route) { r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc" },
 		} {

@@ -29,6 +29,7 @@ type Route struct {
 	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // in the order of their precedence
 	Sticky  *rollout.Sticky         `json:"sticky,omitempty"`
 	Headers *rollout.HeaderModifier `json:"headers,omitempty"` // changes of requests to the canary
+	Shares  map[string]int          `json:"shares,omitempty"`  // weights of an experiment's Services
 	Active  bool                    `json:"active,omitempty"`  // a release is in flight, so that generated objects exist
 }
 
@@ -41,7 +42,13 @@ func (r Route) cookie() string {
 }
 
 // rest returns the weight of the stable version.
-func (r Route) rest() int { return r.Max - r.Weight }
+func (r Route) rest() int {
+	rest := r.Max - r.Weight
+	for _, weight := range r.Shares {
+		rest -= weight
+	}
+	return max(0, rest)
+}
 
 // Parse reads one router's block of trafficRouting, and refuses unknown fields. The function "rename" returns an
 // object's name after kustomize; it may be nil. Errors are InvalidErrors whose Field is a path below trafficRouting.
@@ -204,6 +211,9 @@ func Stages(spec rollout.Spec) []Route {
 			at := full
 			if step.SetWeight != nil {
 				at.Weight = *step.SetWeight
+			}
+			if share := step.Experiment.Weight(""); share > 0 {
+				at.Weight, at.Shares = t.MaxWeight-share, map[string]int{"experiment": share}
 			}
 			at.Managed, at.Headers = Managed(c.Steps[:i+1], t.ManagedRoutes), step.Headers
 			routes = append(routes, at)

@@ -34,7 +34,7 @@ var table = map[string]rule{
 		"strategies/routes", "strategies/workloads", "traffic"},
 		pure: true},
 	"strategies/workloads": {own: []string{"rollout", "strategies/plan", "traffic"}, pure: true},
-	"strategies/routes":    {own: []string{"rollout", "strategies/plan", "strategies/workloads", "traffic"}, pure: true},
+	"strategies/routes":    {own: []string{"rollout", "rollout/experiment", "strategies/plan", "strategies/workloads", "traffic"}, pure: true},
 	"strategies/plan":      {own: []string{"rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":         {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
 	"author/plan": {own: []string{"reconciler/source", "render", "render/policy", "rollout", "rollout/hook", "strategies"},

@@ -235,6 +235,8 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	switch scale := step.SetCanaryScale; {
 	case step.SetWeight != nil:
 		return *step.SetWeight, full
+	case step.Experiment != nil:
+		return step.Experiment.Weight(rollout.SpecCanary), full
 	case step.Route != nil && step.Route.Mirror == nil && slices.ContainsFunc(step.Route.Matches, isAnyUser):
 		return full, full
 	case scale == nil || scale.MatchTrafficWeight || s.Canary.Traffic != nil && s.Scaling != rollout.InPlace:
@@ -270,8 +272,10 @@ func FirstWeight(s rollout.Spec) (first int) {
 	for _, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		switch scale := step.SetCanaryScale; {
-		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all other requests
-		case weight > 0 && scale != nil && scale.Replicas != nil: // the percentage depends on the replicas
+		case step.Experiment != nil && weight > 0: // its pods get requests beside the canary's
+			return first + (weight*100+full-1)/full
+		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
+		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
 		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // the release has not waited at a step yet
 			first = max(first, (weight*100+full-1)/full)

@@ -346,11 +346,20 @@ func TestFirstWeight(t *testing.T) {
 	matched := func(m rollout.Match) rollout.Step {
 		return rollout.Step{Route: &rollout.ManagedRoute{Matches: []rollout.Match{m}}}
 	}
+	try := func(stable, canary int) rollout.Step {
+		return rollout.Step{Experiment: &rollout.Experiment{Templates: []rollout.ExperimentTemplate{
+			{SpecRef: rollout.SpecStable, Weight: stable}, {SpecRef: rollout.SpecCanary, Weight: canary}}}}
+	}
 	for name, c := range map[string]struct {
 		traffic *rollout.Traffic
 		steps   []rollout.Step
 		want    int
 	}{
+		"an experiment first":     {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{try(10, 30), weight(5)}, 30},
+		"an experiment at once":   {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(5), try(10, 30)}, 35},
+		"an experiment, no share": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{try(10, 0), weight(5)}, 5},
+		"an experiment later": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
+			weight(5), {Pause: &rollout.Pause{}}, try(10, 30)}, 5},
 		"of 1000":               {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(5)}, 1},
 		"of 1000, rounded up":   {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(11)}, 2},
 		"of 1000, even":         {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(10)}, 1},

@@ -19,8 +19,11 @@ func (t Template) service(name string) rollout.Object {
 
 // Ports returns the ports of the stable Service or, without this Service, of the containers. It leaves out node ports.
 func (t Template) Ports() []any {
-	if c := t.Spec.Canary; c != nil && c.StableService != "" {
+	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}
+		if c.PingPong != nil {
+			ref.Name = c.PingPong.PingService
+		}
 		for _, o := range t.Others {
 			if ports, ok := o.Copy().Map("spec")["ports"].([]any); ok && o.Ref() == ref && len(ports) > 0 {
 				for _, p := range ports {

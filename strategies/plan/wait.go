@@ -100,6 +100,7 @@ type (
 		Name        string
 		SpecRef     rollout.SpecRef
 		Replicas    int
+		Weight      int `json:",omitempty"`
 		Labels      map[string]string
 		Annotations map[string]string
 		Selector    map[string]any

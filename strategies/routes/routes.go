@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 	"gitrollout.dev/gitrollout/traffic"
@@ -72,6 +73,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 			r.Weight = r.Max
 		}
 	default:
+		r.Shares = sharesOf(s, m, v)
 		ready := workloads.KnownOf(m.Fresh, t, v.Now)
 		if m.Routed == nil || ready == 0 {
 			break
@@ -81,6 +83,23 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 		r.Managed, r.Headers = at.Routes, at.Headers
 	}
 	return r
+}
+
+// sharesOf returns the weights of the step's experiment, by Service. A template counts while proxies know all its pods.
+func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]int {
+	w, is := m.Stage().Wait.(plan.ExperimentWait)
+	if !is || m.Routed == nil || !m.Routed.Shares || m.Routed.Step != m.Step || m.Available == nil || m.N == 0 {
+		return nil
+	}
+	shares := map[string]int{}
+	for _, t := range w.Templates {
+		made := experiment.Template{ExperimentTemplate: t, Spec: m.Spec, Release: s.Release.Hash, Step: m.Step}
+		live := v.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: made.Name()}]
+		if t.Weight > 0 && live.Synced && workloads.KnownOf(live.Current(), m.Routing, v.Now) >= t.Replicas {
+			shares[made.ServiceName()] = t.Weight
+		}
+	}
+	return shares
 }
 
 // Within returns the weight that the ready new pods can serve. Missing new pods must not raise the load of other new
@@ -126,6 +145,9 @@ func RoutedText(m workloads.Staged) string {
 	}
 	if m.Stage().Headers != nil {
 		what += " with changed headers"
+	}
+	if w, is := m.Stage().Wait.(plan.ExperimentWait); is && m.Routed.Shares {
+		what += fmt.Sprintf(" and %d of %d to the experiment", w.Weight(""), m.Full())
 	}
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }
