@@ -44,8 +44,9 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP returns the pod's readiness for /readyz, metrics for /metrics, and the pod's identity for other paths. X-Ready is the readiness
-// when the request arrived, for tests of routing. A terminating pod still responds, and its X-Ready does not change.
+// ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's identity. X-Ready is
+// the readiness when the request arrived, and X-Canary is the request's header, for tests of routing. A terminating pod still
+// answers, and its X-Ready does not change.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))
@@ -72,6 +73,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Pod", a.identity.Pod)
 	w.Header().Set("X-Version", a.identity.Version)
+	w.Header().Set("X-Canary", r.Header.Get("X-Canary"))
 	a.slow.Add(a.behaviour.Latency.Microseconds())
 	if a.fails(a.requests.Add(1)) {
 		a.failures.Add(1)
