@@ -472,8 +472,8 @@ func batches(rng *rand.Rand) []any {
 	return steps
 }
 
-// randomExperiments inserts one or two experiments into a list of steps.
-func randomExperiments(rng *rand.Rand, steps []any) []any {
+// randomExperiments inserts one or two experiments into a list of steps. In a routed canary, some templates have a weight.
+func randomExperiments(rng *rand.Rand, canary map[string]any, steps []any) []any {
 	for range 1 + rng.IntN(2) {
 		var templates []any
 		for _, name := range []string{"baseline", "candidate"}[rng.IntN(2):] {
@@ -482,6 +482,21 @@ func randomExperiments(rng *rand.Rand, steps []any) []any {
 		}
 		e := map[string]any{"duration": fmt.Sprintf("%ds", 1+rng.IntN(60)), "progressDeadlineSeconds": 30 + rng.IntN(300), "templates": templates}
 		steps = slices.Insert(slices.Clone(steps), rng.IntN(len(steps)+1), any(map[string]any{"experiment": e}))
+	}
+	weight := 0
+	for _, step := range steps {
+		if w, is := step.(map[string]any)["setWeight"].(int); is {
+			weight = w
+		}
+		e, is := step.(map[string]any)["experiment"].(map[string]any)
+		if !is || canary["trafficRouting"] == nil || canary["dynamicStableScale"] == true || weight > 80 {
+			continue
+		}
+		for _, template := range e["templates"].([]any) {
+			if t := template.(map[string]any); t["replicas"].(int) > 1 {
+				t["weight"] = 10
+			}
+		}
 	}
 	return steps
 }

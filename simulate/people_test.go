@@ -130,7 +130,7 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 		steps = routedSteps(rng, steps)
 	}
 	if c.experiments {
-		steps = randomExperiments(rng, steps)
+		steps = randomExperiments(rng, w.canary, steps)
 	}
 	w.setSteps(steps)
 	if c.analyses {

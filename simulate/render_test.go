@@ -278,7 +278,7 @@ func TestShortcut(t *testing.T) {
 				w := &s.apps[i].workloads[j]
 				w.plain = seed%7 == 3
 				if seed%3 == 1 && w.canary != nil {
-					w.canary["steps"] = randomExperiments(rng, w.steps())
+					w.canary["steps"] = randomExperiments(rng, w.canary, w.steps())
 				}
 				switch seed % 4 {
 				case 1:

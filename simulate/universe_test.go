@@ -176,7 +176,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 				w.randomMatches(u.rng)
 			}
 			if c.experiments && w.canary != nil {
-				w.canary["steps"] = randomExperiments(u.rng, w.steps())
+				w.canary["steps"] = randomExperiments(u.rng, w.canary, w.steps())
 			}
 			if c.analyses {
 				randomAnalyses(u.rng, w)
