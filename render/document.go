@@ -3,7 +3,9 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -233,8 +235,13 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 		d.Fail(at+".setWeight", "", "%d is not within 0..%d", *step.SetWeight, full)
 	}
 	step.Route = routeReader{d.Reader, d.spec.Canary.Traffic}.read(at, form)
-	if step.Headers != nil && d.spec.Canary.Traffic == nil {
-		d.Fail(at+".requestHeaderModifier", "add trafficRouting with a router", "is set, but there is no trafficRouting")
+	if step.Headers != nil {
+		at, names := at+".requestHeaderModifier", rollout.Mapped(step.Headers.Names(), strings.ToLower)
+		if d.spec.Canary.Traffic == nil {
+			d.Fail(at, "add trafficRouting with a router", "is set, but there is no trafficRouting")
+		} else if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+			d.Fail(at, "name each header once", "changes a header twice")
+		}
 	}
 	if step.Pause != nil {
 		d.checkPause(at+".pause", step.Pause)

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Traffic configures how routers split requests between versions. The fields come from trafficRouting of Argo Rollouts.
 type Traffic struct {
@@ -76,6 +79,12 @@ type HeaderModifier struct {
 	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header
 	Add    []Header `json:"add,omitempty" max:"16"` // adds a value to a header
 	Remove []string `json:"remove,omitempty" max:"16" is:"header"`
+}
+
+// Names returns the names of the changed headers.
+func (m *HeaderModifier) Names() []string {
+	name := func(h Header) string { return h.Name }
+	return slices.Concat(Mapped(m.Set, name), Mapped(m.Add, name), m.Remove)
 }
 
 // Header is a header of a request.
