@@ -235,8 +235,6 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	switch scale := step.SetCanaryScale; {
 	case step.SetWeight != nil:
 		return *step.SetWeight, full
-	case step.Experiment != nil:
-		return step.Experiment.Weight(rollout.SpecCanary), full
 	case step.Route != nil && step.Route.Mirror == nil && slices.ContainsFunc(step.Route.Matches, isAnyUser):
 		return full, full
 	case scale == nil || scale.MatchTrafficWeight || s.Canary.Traffic != nil && s.Scaling != rollout.InPlace:
@@ -255,8 +253,13 @@ func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(
 
 // before returns the canary steps before the first step that sends all users to the new version.
 func before(s rollout.Spec) []rollout.Step {
+	beside := 0 // the canary's weight during an experiment
 	for i, step := range s.Canary.Steps {
-		if weight, full := share(s, step); weight >= full {
+		weight, full := share(s, step)
+		if step.SetWeight != nil {
+			beside = weight
+		}
+		if max(weight, beside+step.Experiment.Weight(rollout.SpecCanary)) >= full {
 			return s.Canary.Steps[:i]
 		}
 	}
@@ -272,8 +275,8 @@ func FirstWeight(s rollout.Spec) (first int) {
 	for _, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		switch scale := step.SetCanaryScale; {
-		case step.Experiment != nil && weight > 0: // its pods get requests beside the canary's
-			return first + (weight*100+full-1)/full
+		case step.Experiment.Weight(rollout.SpecCanary) > 0: // its pods get requests beside the canary's
+			return first + (step.Experiment.Weight(rollout.SpecCanary)*100+full-1)/full
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100

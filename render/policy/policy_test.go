@@ -396,4 +396,9 @@ func TestDuration(t *testing.T) {
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},
 		{Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
 	compare.Check(t, 5*time.Minute, Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}))
+
+	all := &rollout.Experiment{Duration: minute(4), Templates: []rollout.ExperimentTemplate{{SpecRef: rollout.SpecCanary, Weight: 60}}}
+	steps = []rollout.Step{{SetWeight: new(40)}, {Pause: &rollout.Pause{Duration: minute(1)}}, {Experiment: all}}
+	spec := rollout.Spec{Canary: &rollout.Canary{Steps: steps, Traffic: &rollout.Traffic{MaxWeight: 100}}}
+	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, Duration(spec))
 }
