@@ -15,13 +15,14 @@ type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  plan.Strategy
 	Steps     []ExplainedStep
-	Step      int      // index of the step in progress; len(Steps) if there is none
-	Weight    int      // the new version's weight, out of Full
-	Pods      int      // the number of new pods that the step sets; 0 if the step sets a weight
-	Full      int      // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed    bool     // whether weights are shares of requests, not only of pods
-	Routes    []string // the names of the managed routes in force
-	Real      int      // the new version's actual percentage of requests or, without a router, of ready pods
+	Step      int            // index of the step in progress; len(Steps) if there is none
+	Weight    int            // the new version's weight, out of Full
+	Pods      int            // the number of new pods that the step sets; 0 if the step sets a weight
+	Full      int            // the weight of all requests: 100, or Traffic.MaxWeight
+	Routed    bool           // whether weights are shares of requests, not only of pods
+	Routes    []string       // the names of the managed routes in force
+	Shares    map[string]int // weights in force of an experiment's Services, out of Full
+	Real      int            // the new version's actual percentage of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
@@ -85,7 +86,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	case p.Routing != nil:
 		v := workloads.View{Now: in.Now, Source: source, Observed: in.Observed, Plans: in.plans}
 		route := routes.Of(in.State, p, v)
-		e.Routed, e.Real = !p.SharesPods(), route.Weight*100/e.Full
+		e.Routed, e.Real, e.Shares = !p.SharesPods(), route.Weight*100/e.Full, route.Shares
 		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests reach all pods
 			e.Real = fresh * 100 / e.Ready
 		}

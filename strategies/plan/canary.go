@@ -78,8 +78,8 @@ func canaryStages(spec rollout.Spec) []Stage {
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
 			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight never completes
 		}
-		if s.Weight > 0 || len(s.Routes) > 0 { // otherwise no request has the headers
-			s.Headers = step.Headers
+		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // otherwise no request has the headers
+			s.Headers, s.Text = step.Headers, s.Text+", headers "+strings.Join(step.Headers.Names(), ", ")
 		}
 		stages = append(stages, s)
 	}
@@ -135,7 +135,12 @@ func analysisText(a *rollout.Analysis) string {
 }
 
 func experimentText(e *rollout.Experiment) string {
-	names := rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) string { return t.Name })
+	names := rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) string {
+		if t.Weight > 0 {
+			return fmt.Sprintf("%s (weight %d)", t.Name, t.Weight)
+		}
+		return t.Name
+	})
 	text := "experiment " + strings.Join(names, ", ")
 	if e.Duration != nil {
 		text += " " + e.Duration.String()

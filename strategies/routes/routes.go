@@ -143,11 +143,8 @@ func RoutedText(m workloads.Staged) string {
 	if len(parts) == 0 {
 		what = "all requests to stable"
 	}
-	if m.Stage().Headers != nil {
-		what += " with changed headers"
-	}
-	if w, is := m.Stage().Wait.(plan.ExperimentWait); is && m.Routed.Shares {
-		what += fmt.Sprintf(" and %d of %d to the experiment", w.Weight(""), m.Full())
+	if m.Routed.Shares {
+		what += " and a share to the experiment"
 	}
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }

@@ -15,26 +15,27 @@ import (
 // Workload is the state of one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain
 // (a workload without a Rollout document), experiment (created for a step of another workload), or "" if unknown.
 type Workload struct {
-	Workload   string     `json:"workload"`
-	Strategy   string     `json:"strategy"`
-	Replicas   int        `json:"replicas"`
-	Ready      int        `json:"ready"`
-	Step       int        `json:"step,omitempty"`   // current step, from 1; the last step if all are completed; else 0
-	Unread     bool       `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are absent
-	Moving     bool       `json:"moving"`
-	Entered    *time.Time `json:"entered,omitempty"` // the time when the step began
-	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
-	Weight     int        `json:"weight"`            // desired weight of the new version; at most fullWeight
-	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
-	FullWeight int        `json:"fullWeight"`        // the weight for all requests: 100, unless trafficRouting sets it
-	RealWeight int        `json:"realWeight"`        // actual percent of requests or, without a router, of ready pods
-	Routed     bool       `json:"routed,omitempty"`  // a router splits the requests
-	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than it should
-	Routes     []string   `json:"routes,omitempty"`  // the managed routes in force, by name; "match" for a match step
-	Steps      []Step     `json:"steps,omitempty"`
-	Waiting    string     `json:"waiting,omitempty"`
-	Due        *time.Time `json:"due,omitempty"`
-	Revisions  []Revision `json:"revisions,omitempty"`
+	Workload   string         `json:"workload"`
+	Strategy   string         `json:"strategy"`
+	Replicas   int            `json:"replicas"`
+	Ready      int            `json:"ready"`
+	Step       int            `json:"step,omitempty"`   // current step, from 1; the last step if all are done; else 0
+	Unread     bool           `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are omitted
+	Moving     bool           `json:"moving"`
+	Entered    *time.Time     `json:"entered,omitempty"` // time at which the step began
+	Opened     string         `json:"opened,omitempty"`  // the user who opened the last gate
+	Weight     int            `json:"weight"`            // desired weight of the new version; at most fullWeight
+	Pods       int            `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
+	FullWeight int            `json:"fullWeight"`        // weight that means all requests: 100, unless trafficRouting sets it
+	RealWeight int            `json:"realWeight"`        // actual percent of requests, or of ready pods if there is no router
+	Routed     bool           `json:"routed,omitempty"`  // a router splits the requests
+	Surplus    string         `json:"surplus,omitempty"` // why the new version has more pods than desired
+	Routes     []string       `json:"routes,omitempty"`  // names of the managed routes in force; "match" for a match step
+	Shares     map[string]int `json:"shares,omitempty"`  // weights in force of an experiment's Services, out of fullWeight
+	Steps      []Step         `json:"steps,omitempty"`
+	Waiting    string         `json:"waiting,omitempty"`
+	Due        *time.Time     `json:"due,omitempty"`
+	Revisions  []Revision     `json:"revisions,omitempty"`
 }
 
 // Step is a step of a workload's release, with its status.
@@ -65,7 +66,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
 		Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
-		Unread: !in.Observed.Read(e.Workload), Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting,
+		Unread: !in.Observed.Read(e.Workload), Routes: e.Routes, Shares: e.Shares, Surplus: e.Surplus, Waiting: e.Waiting,
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {

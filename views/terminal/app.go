@@ -3,6 +3,8 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -209,6 +211,9 @@ func drawWorkload(w status.Workload, k Look) string {
 		}
 		if len(w.Routes) > 0 {
 			b.WriteString(k.line(span{"  and the requests of: " + strings.Join(w.Routes, ", "), plain}))
+		}
+		for _, service := range slices.Sorted(maps.Keys(w.Shares)) {
+			b.WriteString(k.line(span{fmt.Sprintf("  and weight %d of %d: %s", w.Shares[service], w.Full(), service), plain}))
 		}
 	}
 	b.WriteString(drawSteps(w, k))

@@ -132,6 +132,7 @@ func routedView() status.App {
 	a := canaryPaused()
 	w := &a.Workloads[0]
 	w.Weight, w.FullWeight, w.RealWeight, w.Routed, w.Routes = 25, 1000, 2, true, []string{"match", "staff"}
+	w.Shares = map[string]int{"web-1-canary": 50, "web-1-baseline": 100}
 	return a
 }
 
