@@ -58,6 +58,7 @@ var lawMutations = []mutation{
 	{"pods of an experiment outlive it", "Experiments", 0, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
+	{"requests to an experiment outlive it", "Experiments", 9, writes(lingering)},
 	{"an experiment runs of a workload without pods", "Experiments", 54, observesEach(staffed)},
 	{"each commit is followed by each app", "Calm", 0, renders(func(_ starting, _ string, r *rollout.Render) { r.Digest = r.Commit.ID })},
 	{"an abort is not read", "Calm", 27, hide(func(name string, data []byte) bool {
@@ -205,7 +206,29 @@ func reluctant(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// staffed is a mutation that shows at least one replica of a workload during an experiment.
+// lingering writes an HTTPRoute with all backends that it had before.
+func lingering(p starting, _ string, o rollout.Object) {
+	backends := func(route rollout.Object) (rule map[string]any, all []any) {
+		rules, _ := route.Map("spec")["rules"].([]any)
+		if len(rules) == 0 {
+			return nil, nil
+		}
+		rule = rules[len(rules)-1].(map[string]any)
+		all, _ = rule["backendRefs"].([]any)
+		return rule, all
+	}
+	rule, all := backends(o)
+	_, before := backends(p.u.kube.Routes[o.Ref()])
+	for _, b := range before {
+		isIt := func(o any) bool { return o.(map[string]any)["name"] == b.(map[string]any)["name"] }
+		if rule != nil && !slices.ContainsFunc(all, isIt) {
+			all = append(all, b)
+			rule["backendRefs"] = all
+		}
+	}
+}
+
+// staffed shows at least one replica of a workload during an experiment.
 func staffed(p starting, app string, w *rollout.ObservedWorkload) {
 	s := p.u.oracle.states[app]
 	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {
