@@ -138,7 +138,7 @@ func lessRouted(in Input) (reason string, due time.Time) {
 		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
 			continue
 		}
-		isMatched := len(m.RoutesAt(m.Routed.Step)) > 0
+		isMatched := len(m.RoutedAt(m.Routed.Step).Routes) > 0
 		known := workloads.Learnt(t)
 		if in.State.Reason != "" {
 			known = max(known, wellFor)

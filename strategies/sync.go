@@ -151,8 +151,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
 		// The matches of the new step apply, and the routed weight stays until its next change.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
-		at := func(p *plan.Compiled, step int) plan.Stage { s, _ := p.At(step); return s }
-		if c.old == nil || m.Routed.Shares || !at(c.old, m.Routed.Step).RoutesAs(at(m.Compiled, next.Step)) {
+		if c.old == nil || m.Routed.Shares || !c.old.RoutedAt(m.Routed.Step).RoutesAs(m.RoutedAt(next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change
 		}
 	}

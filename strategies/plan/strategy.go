@@ -210,10 +210,10 @@ func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
 
-// RoutesAt returns the managed routes of a step. There are no routes after the last step.
-func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
+// RoutedAt returns the stage whose routes are in force at a step. There are no routes after the last step.
+func (p *Compiled) RoutedAt(step int) Stage {
 	s, _ := p.At(step)
-	return s.Routes
+	return s
 }
 
 // CountsAt returns the pods at the end of a step. After the last stage, they stay. Without stages, no pod is new.

@@ -79,8 +79,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 			break
 		}
 		r.Weight = Within(min(m.Routed.Weight, m.Weight), r.Max, m.Planned(), ready, workloads.KnownOf(m.Stable, t, v.Now))
-		at, _ := m.At(m.Routed.Step)
-		r.Managed, r.Headers = at.Routes, at.Headers
+		r.Managed, r.Headers = m.RoutedAt(m.Routed.Step).Routes, m.RoutedAt(m.Routed.Step).Headers
 	}
 	return r
 }

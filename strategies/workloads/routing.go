@@ -38,7 +38,7 @@ func (m Staged) Planned() plan.Counts {
 // borne returns how many new pods the routed weight needs. After an edit of the step, this may exceed the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
-	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
+	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {
 		n = max(n, (m.N*m.Routed.Weight+m.Full()-1)/m.Full())
 	}
 	return n
@@ -55,14 +55,13 @@ func (m Staged) NeedsRouting() bool {
 	case m.Routed == nil:
 		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
-		was, _ := m.At(m.Routed.Step)
-		return m.RoutedWeight(s) != m.Routed.Weight || !s.RoutesAs(was)
+		return m.RoutedWeight(s) != m.Routed.Weight || !s.RoutesAs(m.RoutedAt(m.Routed.Step))
 	}
 }
 
 // IsRouted reports whether the last recorded route sends requests to the new version.
 func (m Staged) IsRouted() bool {
-	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0)
+	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0)
 }
 
 // StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may stop.
