@@ -21,8 +21,8 @@ var ErrOverwritten = errors.New("overwritten again and again")
 // ErrUnlabelled means that the API server refuses the metadata of pods by role. It stops no release.
 var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
 
-// RetryError is an error from a server that requests a pause before the next request.
-type RetryError struct {
+// retryError is an error from a server that requests a pause before the next request.
+type retryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
 }

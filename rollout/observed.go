@@ -88,15 +88,15 @@ func PodHash(value string) Pin {
 
 // Pod is one pod, for display.
 type Pod struct {
-	Name        string
-	Ready       bool
-	Terminating bool
-	Restarts    int
-	Status      string // the status in the output of kubectl: Running, CrashLoopBackOff, ImagePullBackOff …
-	Created     time.Time
-	UID         string
-	Role        string // AnnotationRole, "" without it
-	Node        string // only for kinds with a pod on each node: the pod's node, "" before the pod is scheduled
+	Name        string    `json:"name"`
+	Status      string    `json:"status"` // as in the output of kubectl: Running, CrashLoopBackOff, ImagePullBackOff …
+	Ready       bool      `json:"ready"`
+	Restarts    int       `json:"restarts"`
+	Created     time.Time `json:"created"`
+	Terminating bool      `json:"-"`
+	UID         string    `json:"-"`
+	Role        string    `json:"-"` // AnnotationRole, "" without it
+	Node        string    `json:"-"` // for kinds with a pod on each node: the pod's node, "" before it has one
 }
 
 // Ready returns the number of Ready pods.

@@ -144,8 +144,11 @@ func unhealthy(in Input) (all []ailment) {
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
 			continue // the object has the app's label but is not in the inventory
 		}
-		deadline := map[bool]time.Duration{false: healthDeadline, true: failedDeadline}[t.Failed]
-		all = append(all, ailment{ref: t.Ref, why: t.Message, deadline: deadline})
+		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
+		if t.Failed {
+			a.deadline = failedDeadline
+		}
+		all = append(all, a)
 	}
 	slices.SortFunc(all, func(a, b ailment) int { return a.ref.Compare(b.ref) })
 	return all
