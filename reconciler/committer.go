@@ -161,6 +161,9 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 }
 
 func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	if r.Only != nil { // no release advances without a record
+		return nil, fmt.Errorf("%w: a process that only rolls back records nothing", rollout.ErrUnreachable)
+	}
 	ctx, end := r.begin(ctx, report.PartPush, "")
 	commits, err := r.Repository.Push(ctx, updates)
 	end(err)

@@ -124,6 +124,10 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		return
 	}
 	s.decision = strategies.Decide(s.input)
+	if r.Only != nil && !s.decision.Rollback && !s.decision.Stale && s.before.Phase != rollout.Aborting {
+		s.decision = strategies.Decision{State: s.before, Waiting: s.decision.Waiting}
+		return
+	}
 	for s.decision.Ask != nil {
 		if err := r.answer(ctx, s, *s.decision.Ask); err != nil {
 			s.err = errors.Join(s.err, err)

@@ -278,7 +278,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 			(was.behind == nil) != (next.behind == nil) {
 			touched = append(touched, name)
 		}
-		if a.removed == nil && !a.unread { // an unread app has an unknown namespace
+		if a.removed == nil && !a.unread && l.mayHandle(name) { // an unread app has no namespace yet
 			listed = append(listed, a.App)
 		}
 	}
@@ -298,6 +298,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	if answers { // apps may have failed while Git was unreachable
 		touched = append(touched, l.states.names()...)
 	}
+	touched = slices.DeleteFunc(touched, func(name string) bool { return !l.mayHandle(name) })
 	l.renders.prepare(l.states, next, touched)
 	if l.hasRead { // report the configuration before decisions use it
 		head, _ := l.states.at()

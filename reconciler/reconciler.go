@@ -25,6 +25,7 @@ type Options struct {
 
 	Namespace  string   // gitrollout's own namespace, where no app may write; default rollout.OwnNamespace
 	Namespaces []string // the namespaces in scope; default all
+	Only       []string // if set, these apps may be rolled back, and nothing else happens or is recorded
 
 	// As returns an app's context for requests to the cluster. If As is nil, the caller's context is used.
 	As func(ctx context.Context, app rollout.App) context.Context
@@ -169,10 +170,10 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether an app is in the view or on record. An object in the cluster may name any app.
+// isOurs reports whether this process handles an app. An object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
-	if v == nil {
+	if v == nil || !r.mayHandle(app) {
 		return false
 	}
 	r.mu.Lock()
@@ -180,7 +181,9 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between an app's passes during its pending push. A pass may have to roll the app back.
+func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Contains(o.Only, app) }
+
+// whileWaiting is the interval between an app's passes while its push is pending. The app may have to roll back then.
 const whileWaiting = time.Second
 
 // applyRecorded applies a recorded transition, unless a rollback was decided after it.

@@ -38,6 +38,16 @@ func requestWorkloads(in Input) (found []rollout.Workload) {
 	return found
 }
 
+// IsRolledBack reports whether all pods have the stable version after a rollback that is not recorded, by its decision.
+func IsRolledBack(in Input, d Decision) bool {
+	if in.Pending == nil || in.Pending.State.Source != d.State.Source || d.State.Phase != rollout.Aborting {
+		return false // the rollback was decided just now, so the cluster is observed before it
+	}
+	in.State = d.State
+	texts, _ := rollingBack(in.prepared())
+	return len(texts) == 0
+}
+
 // AbortRequest is the value of rollout.AnnotationBreakGlass of one workload.
 type AbortRequest struct {
 	Workload rollout.Workload
