@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +93,7 @@ func (m *Metrics) Tell(r report.Report) {
 	for _, name := range r.Gone {
 		delete(m.apps.apps, name)
 		m.releases.DeletePartialMatch(prometheus.Labels{"app": name})
+		m.glass.DeleteLabelValues(name)
 	}
 }
 
@@ -116,6 +118,11 @@ func (m *Metrics) look(l report.App) {
 		for _, o := range Outcomes() {
 			m.releases.WithLabelValues(name, string(o)) // if a series begins at 1, Prometheus sees no increase
 		}
+		m.glass.WithLabelValues(name)
+	}
+	begins := l.Happened && l.Decision.Rollback && l.Before.Phase != rollout.Aborting
+	if begins && strings.HasPrefix(l.Decision.State.Reason, rollout.BreakGlass{}.Text()) {
+		m.glass.WithLabelValues(name).Inc()
 	}
 	m.add(name, Between(was.state, is.state, asked, now))
 	if was.wait.On != "" && was.wait != is.wait {

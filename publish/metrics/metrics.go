@@ -28,11 +28,11 @@ type Metrics struct {
 	registry *prometheus.Registry
 	families map[string]family // by name
 
-	// Metrics of releases.
-	started, releases, transitions, verdicts *prometheus.CounterVec
-	lead, until, retreat, waited             *prometheus.HistogramVec
-	// Metrics of the reconcile loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // all parts except fetches and pushes
+	// These metrics are about releases.
+	started, releases, glass, transitions, verdicts *prometheus.CounterVec
+	lead, until, retreat, waited                    *prometheus.HistogramVec
+	// These metrics are about the reconcile loop.
+	parts                        map[report.Part]*prometheus.HistogramVec // for all parts except fetches and pushes
 	git                          *prometheus.HistogramVec
 	lastPass, lastFetch, leading prometheus.Gauge
 
@@ -63,6 +63,7 @@ func (m *Metrics) releaseFamilies() {
 	m.started = m.counter("gitrollout_releases_started_total")
 	m.started.WithLabelValues()
 	m.releases = m.counter("gitrollout_releases_total")
+	m.glass = m.counter("gitrollout_break_glass_total")
 	m.transitions = m.counter("gitrollout_transitions_total")
 	for _, p := range rollout.Phases() {
 		m.transitions.WithLabelValues(string(p))

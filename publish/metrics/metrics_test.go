@@ -146,7 +146,30 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestFirstPassAfterStart checks that a transition in an app's first pass is counted.
+// TestBreakGlass checks that the rollback by a user's annotation is counted once, when it is applied and before Git has its record.
+func TestBreakGlass(t *testing.T) {
+	b := rollout.BreakGlass{Release: fresh, Serial: 1, By: "ann", Reason: "v2 burns", At: noon}
+	rollback := func(reason string, happened bool) report.App {
+		a := look(flying(), flying())
+		a.Happened, a.Decision = happened, strategies.Decision{Rollback: true, State: rollout.State{Phase: rollout.Aborting, Reason: reason}}
+		a.Input.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{{Name: "shop"}: {BreakGlass: b.Encode()}}
+		return a
+	}
+	m := newTest(t)
+	wantAfter := func(a report.App, n int) {
+		t.Helper()
+		tell(m, a)
+		wants(t, served(t, m), fmt.Sprintf(`gitrollout_break_glass_total{app="shop"} %d`, n))
+	}
+	wantAfter(look(flying(), flying()), 0)
+	wantAfter(rollback("no progress for 600s", true), 0)
+	wantAfter(rollback(b.Text(), true), 1)
+	wantAfter(rollback(b.Text(), false), 1)
+	m.Tell(report.Report{Gone: []string{"shop"}})
+	lacks(t, served(t, m), "break_glass_total{")
+}
+
+// TestFirstPassAfterStart checks that a transition is counted even if its pass is the first pass with the app.
 func TestFirstPassAfterStart(t *testing.T) {
 	m := newTest(t)
 	tell(m, look(atRest(), flying()))

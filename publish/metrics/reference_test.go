@@ -26,8 +26,8 @@ Counters begin at 0 when the process starts. Durations of releases use the times
 record, so they include time before the start.
 
 Each set of labels is one series. The number of series with the label ` + "`app`" + ` grows with the number of
-apps: ` + "`gitrollout_app_phase`" + ` has one per app, ` + "`gitrollout_releases_total`" + ` four per app with a
-release since the start. The other series with ` + "`app`" + ` exist only while their condition lasts.
+apps: ` + "`gitrollout_app_phase`" + ` has one per app, ` + "`gitrollout_releases_total`" + ` four and ` + "`gitrollout_break_glass_total`" + ` one per
+app with a release since the start. The other series with ` + "`app`" + ` exist only while their condition lasts.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
