@@ -24,6 +24,9 @@ func OfCluster(app, cluster string, live []Live) App {
 	for _, l := range live {
 		a.Namespace = l.Workload.Namespace
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}
+		if b, err := rollout.ParseBreakGlass(l.Observed.BreakGlass); err == nil {
+			a.Warnings = append(a.Warnings, l.Workload.Title()+": "+b.Text()+"; its annotation stays until Git has the record")
+		}
 		for _, r := range l.Observed.Revisions {
 			if r.Pods == 0 && r.Desired == 0 && len(r.Members) == 0 && !r.Current {
 				continue

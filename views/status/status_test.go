@@ -533,6 +533,8 @@ func TestOfCluster(t *testing.T) {
 		return Live{Workload: web, Commit: "c2", Held: held,
 			Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
 	}
+	aborted := live("", true, fresh)
+	aborted.Observed.BreakGlass = rollout.BreakGlass{Release: "h1-2", Serial: 1, By: "ann", Reason: "v2 burns"}.Encode()
 	const rest = "Unknown: all pods have one version; whether Git has a newer version is not known"
 	for name, c := range map[string]struct {
 		live []Live
@@ -548,6 +550,8 @@ func TestOfCluster(t *testing.T) {
 			"Progressing: the cluster is replacing pods; stable h1-2; shop/web 4/4 new stable old "},
 		"held at a step": {[]Live{live("step 2 of h1-2; see: kubectl", false, fresh, old)},
 			"Progressing: step 2 of h1-2; release h1-2; stable h1-1; shop/web 4/4 moving new canary old stable"},
+		"aborted by break glass": {[]Live{aborted}, rest + "; stable h1-2; shop/web 1/4 new stable; " + web.Title() +
+			": aborted by break glass of ann: v2 burns; its annotation stays until Git has the record"},
 		"held beside one that is replaced": {[]Live{live("step 2", true, fresh, old), live("", false, fresh)},
 			"Progressing: step 2; release h1-2; stable h1-1; shop/web 4/4 moving new canary old stable; shop/web 1/4 new stable"},
 	} {
@@ -574,7 +578,7 @@ func TestOfCluster(t *testing.T) {
 				}
 				compare.CheckNamed(t, "all", 100, w.Full())
 			}
-			compare.Check(t, c.want, got)
+			compare.Check(t, c.want, strings.Join(append([]string{got}, a.Warnings...), "; "))
 		})
 	}
 }
