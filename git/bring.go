@@ -157,7 +157,7 @@ func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	defer s.Close()
 	var tips []plumbing.Hash
 	for name, tip := range s.Advertised() {
-		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.StateBranch() {
+		if name == "HEAD" || name == r.refs+r.Branch() || name == r.refs+r.StateBranch() {
 			tips = append(tips, plumbing.NewHash(tip))
 		}
 	}

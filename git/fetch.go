@@ -82,14 +82,14 @@ func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 
 func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads, error) {
 	branch, state := m.Branch(), m.StateBranch()
-	main := headsPrefix + branch
+	main := m.refs + branch
 	if branch == "" {
 		main = "HEAD"
 	}
 	prefixes := []string{main}
 	for _, name := range append([]string{state, m.policyRef}, m.proposals()...) {
 		if name != "" {
-			prefixes = append(prefixes, headsPrefix+name)
+			prefixes = append(prefixes, m.refs+name)
 		}
 	}
 	found, err := s.LookUp(ctx, prefixes)
@@ -109,7 +109,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	}
 	heads := rollout.Heads{Main: found.IDs[main], Proposals: map[string]string{}}
 	for name, id := range found.IDs {
-		if short := strings.TrimPrefix(name, headsPrefix); short != m.branch {
+		if short := strings.TrimPrefix(name, m.refs); short != m.branch {
 			m.place(&heads, short, id)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 // mirror holds the heads of branches and the objects of commits, and does no I/O. Copies of a Repo share one mirror.
 type mirror struct {
 	cluster string // "" if proposals are not looked up
+	refs    string // Options.Refs
 
 	mu        sync.Mutex
 	stateRef  string // short name

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,9 @@ type Options struct {
 	// Cluster selects the state branch and the proposal branches; "" selects none. The cluster's configuration in Git
 	// names the state branch. Before the first Fetch, the name is rollout.StateBranch(Cluster).
 	Cluster string
-	// StateBranch, if set, is the state branch, whatever name the configuration gives.
+	// Refs begins the full names of the branches (default: refs/heads/). A clone has its origin's in refs/remotes/origin/.
+	Refs string
+	// StateBranch overrides the name of the state branch in the configuration.
 	StateBranch string
 	// Policy is another branch to look up and fetch; "" for none.
 	Policy string
@@ -80,6 +83,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch, opts.Policy); err != nil {
 		return nil, err
 	}
+	r.refs = cmp.Or(opts.Refs, headsPrefix)
 	if r.server, err = wire.Open(remote, opts.Auth, opts.MaxBytes); err != nil {
 		return nil, err
 	}
