@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Election describes the Lease with which replicas elect the process that works. Two processes that work at the same
@@ -76,7 +78,24 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 }
 
-// turn is the time in which this process holds the Lease.
+// Leader returns the holder of a Lease that has not expired, in any namespace. It returns "" if there is none.
+func Leader(ctx context.Context, c *Client, name string, now time.Time) (holder string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	all, err := c.kube.leases.Leases("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return "", explain(err, rollout.Ref{Group: "coordination.k8s.io", Kind: "Lease", Name: name}, "list")
+	}
+	for _, l := range all.Items {
+		by, at, lasts := l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds
+		if by != nil && at != nil && lasts != nil && now.Before(at.Add(time.Duration(*lasts)*time.Second)) {
+			holder = *by
+		}
+	}
+	return holder, nil
+}
+
+// turn is the period in which this process holds the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error

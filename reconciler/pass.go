@@ -123,8 +123,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		s.err, s.decision = err, strategies.Decision{State: s.before}
 		return
 	}
-	s.decision = strategies.Decide(s.input)
-	if r.Only != nil && !s.decision.Rollback && !s.decision.Stale && s.before.Phase != rollout.Aborting {
+	if s.decision = strategies.Decide(s.input); r.Only != nil && !s.goesBack() {
 		s.decision = strategies.Decision{State: s.before, Waiting: s.decision.Waiting}
 		return
 	}
@@ -163,6 +162,11 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}
+}
+
+// goesBack reports whether a decision is a rollback, or continues one. A stale decision applies nothing.
+func (s *pass) goesBack() bool {
+	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
 
 // withheld returns why a decision may not be recorded yet: the history is unread, or the view of Git is outdated.

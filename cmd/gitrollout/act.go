@@ -200,10 +200,15 @@ version, or run retry. Where you can, revert the commit instead: that does both.
 
 While Git is away, --break-glass annotates the app's workload in the cluster, with
 your rights there. The reconciler rolls back at once, and records the abort when Git
-answers. The annotation names this attempt at this version: it never starts anything.`,
+answers. The annotation names this attempt at this version: it never starts anything.
+
+While no reconciler runs either, --now rolls back from a clone on this machine (the
+current folder, or --repo) that has fetched the release's last step. The annotation
+stays, and a reconciler records the abort when it runs again.`,
 		Example: `  gitrollout abort shop --reason "checkout is slow"
   gitrollout abort -l team=pay
-  gitrollout abort shop --break-glass --reason "checkout is slow, and GitHub is down"`,
+  gitrollout abort shop --break-glass --reason "checkout is slow, and GitHub is down"
+  gitrollout abort shop --break-glass --now --reason "no reconciler runs, either"`,
 	}, rollout.Abort)
 	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason, which is shown with the rejected release")
 	(&breakGlass{streams: s}).register(cmd, &a.Reason)

@@ -1,34 +1,51 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/git/program"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/console"
 )
 
 // breakGlassManager is the field manager that sets the annotation rollout.AnnotationBreakGlass.
 const breakGlassManager = "gitrollout-break-glass"
 
+// nowTimeout limits a rollback by --now. It equals the default of progressDeadlineSeconds.
+const nowTimeout = 10 * time.Minute
+
 // breakGlass implements --break-glass of the command abort: it aborts releases by annotations in the cluster.
 type breakGlass struct {
 	streams
-	on bool
+	on, now bool
+	open    []string // the apps that --now has not rolled back yet
+	failed  error
 }
 
 // register adds the flags to the command abort. If --break-glass is not set, the command still pushes to Git.
 func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	push := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !g.on {
+		switch {
+		case g.now && !g.on:
+			return usagef("--now needs --break-glass")
+		case !g.on:
 			return push(cmd, args)
 		}
 		if len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run") {
@@ -41,26 +58,33 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	}
 	cmd.Flags().BoolVar(&g.on, "break-glass", false,
 		"while Git is away: abort by an annotation on the app's workload in the cluster")
+	cmd.Flags().BoolVar(&g.now, "now", false,
+		"with --break-glass, while no reconciler runs: roll back from a clone on this machine")
 }
 
 // abort annotates the workloads of apps with a release in flight. If an app has no workload, it annotates no workload.
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
-	v, err := openClusterView(ctx, func() {}, "--break-glass", g.streams)
+	w, err := g.connect(ctx)
 	if err != nil {
 		return err
 	}
 	var moving []cluster.Applied
 	var failed error
 	for _, app := range apps {
-		found, err := inFlight(v, app)
+		found, err := inFlight(w, app)
+		for _, a := range found {
+			if g.now {
+				err = errors.Join(err, checkClone(ctx, w, a))
+			}
+		}
 		moving, failed = append(moving, found...), errors.Join(failed, err)
 	}
 	if failed != nil {
 		return failed
 	}
-	api := cluster.Annotator{Client: v.Client}
+	api := cluster.Annotator{Client: w.Client}
 	by, err := api.User(ctx)
 	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // NotFound before Kubernetes 1.28
 		return fmt.Errorf("ask the API server for your name: %w", err)
@@ -69,20 +93,77 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 		b := rollout.BreakGlass{Release: a.Live.Hash, Serial: a.Live.Serial, By: by, Reason: rollout.Printable(reason),
 			At: rollout.Second(time.Now())}
 		err := api.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), breakGlassManager)
-		if err == nil {
+		if err == nil && !g.now {
 			err = g.say(fmt.Sprintf("annotated %s: the running reconciler rolls %s back at once, and records the abort "+
 				"when Git answers\nto follow the rollback: gitrollout get %s --cluster-only -w", a.Workload.Title(), a.App, a.App))
 		}
 		failed = errors.Join(failed, err)
 	}
+	if failed == nil && g.now {
+		failed = g.rollBack(ctx, w, apps)
+	}
 	return failed
 }
 
-// inFlight returns an app's workloads with a status, which have a release at a step. If no workload has a status,
-// it returns the workloads with a change of pods in progress, or else all. The reconciler checks the release.
-func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
-	all := slices.DeleteFunc(v.Client.Applied(), func(a cluster.Applied) bool {
-		return a.App != app || v.Name != "" && a.Cluster != v.Name || a.Live.Hash == "" || a.Live.Serial == 0
+// connect connects to the cluster. With --now, it also reads the clone in --repo or the current folder, and returns an
+// error if a reconciler holds the Lease. A reconciler that runs unnoticed makes the same decision.
+func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
+	if !g.now {
+		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
+		return w, lookAt(ctx, w, func(string) {}, g.streams)
+	}
+	o, in := &g.source, cmp.Or(g.source.repo, ".")
+	if o.repo, err = program.Says(ctx, "-C", in, "rev-parse", "--path-format=absolute", "--git-common-dir"); err != nil {
+		return nil, usagef("--now needs a clone of the repository on this machine, here or in --repo: %v", err)
+	}
+	const origin = "refs/remotes/origin/"
+	if _, err := program.Says(ctx, "-C", in, "rev-parse", "--verify", "--quiet", origin+o.branch); err == nil {
+		o.refs = origin // a mirror has the branches themselves
+	}
+	if w, err = openWorld(ctx, o, g.streams); err == nil {
+		err = connect(ctx, w, func(string) {}, g.streams)
+	}
+	if err != nil {
+		return nil, err
+	}
+	holder, err := cluster.Leader(ctx, w.Client, "gitrollout-"+w.Cluster, time.Now())
+	switch {
+	case cluster.IsForbidden(err):
+		_, err = fmt.Fprintf(g.err, "it is unknown whether a reconciler runs: %v\n", err)
+	case holder != "":
+		err = fmt.Errorf("a reconciler runs: %s holds the Lease gitrollout-%s; omit --now", holder, w.Cluster)
+	}
+	return w, err
+}
+
+// checkClone returns an error if the clone is too old or too incomplete to roll back a workload's release.
+func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) error {
+	s, err := w.States.Of(a.App)
+	stable := s.Stable
+	if s.Draining != nil {
+		stable = &s.Draining.Release
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.Serial < a.Live.Serial:
+		return fmt.Errorf("app %s: the clone is too old: its record has serial %d, and the cluster has serial %d; fetch the "+
+			"state branch, or omit --now: a reconciler obeys the annotation alone", a.App, s.Serial, a.Live.Serial)
+	case stable == nil || s.Release == nil && s.Draining == nil:
+		return fmt.Errorf("app %s: the clone's record has no release in flight beside a stable version", a.App)
+	}
+	gone, err := w.Repo.Bring(ctx, []string{s.Source, stable.Commit})
+	if len(gone) > 0 {
+		err = fmt.Errorf("app %s: the clone has no commit %s, which is needed: git fetch --unshallow", a.App, gone[0])
+	}
+	return err
+}
+
+// inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
+// step. Without any, it returns those whose pods are being replaced, or else all. The reconciler checks the release.
+func inFlight(w *console.Session, app string) ([]cluster.Applied, error) {
+	all := slices.DeleteFunc(w.Client.Applied(), func(a cluster.Applied) bool {
+		return a.App != app || w.Cluster != "" && a.Cluster != w.Cluster || a.Live.Hash == "" || a.Live.Serial == 0
 	})
 	if len(all) == 0 {
 		return nil, console.NoAppError(fmt.Sprintf(
@@ -101,4 +182,57 @@ func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
 		}
 	}
 	return all, nil
+}
+
+// rollBack rolls apps back by the reconciler's passes over a clone. They record nothing, so no release advances.
+func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []string) error {
+	ctx, stop := context.WithTimeout(ctx, nowTimeout)
+	defer stop()
+	who := writer{id: hostname(), uid: w.UID, only: apps}
+	l, err := newLoop(ctx, g.source, trustOptions{own: true}, g.target, who, slog.New(slog.DiscardHandler), g.streams)
+	if err != nil {
+		return fmt.Errorf("annotated, but not rolled back: %w", err)
+	}
+	defer l.close()
+	g.open = slices.Clone(apps)
+	l.sinks.Others = append(l.sinks.Others, (&transitions{streams: g.streams, held: map[string]string{}}).tell, g.tell)
+	for last := ""; ; <-time.After(time.Second / 4) {
+		looked, err := l.Turn(ctx, reconciler.PumpIn, time.Now), l.Turn(ctx, reconciler.PumpApps, time.Now)
+		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // the push fails, and the next turn of PumpApps reports the rollback
+		if len(g.open) == 0 && err == nil {
+			return g.failed
+		}
+		switch err = errors.Join(looked, err); {
+		case ctx.Err() != nil:
+			return &failure{exitNotYet, errors.Join(g.failed, fmt.Errorf("%s: not rolled back after %s, and not recorded in "+
+				"Git; to continue, repeat the command", strings.Join(g.open, ", "), nowTimeout), err)}
+		case err != nil && err.Error() != last && !errors.Is(err, source.ErrNotReady):
+			last = err.Error()
+			_, _ = fmt.Fprintln(g.err, last)
+		}
+	}
+}
+
+// tell follows the rollbacks by the reports of passes.
+func (g *breakGlass) tell(r report.Report) {
+	for _, a := range r.Apps {
+		name, d, text := a.Input.App.Name, a.Decision, ""
+		i, isAborting := slices.Index(g.open, name), d.State.Phase == rollout.Aborting
+		switch {
+		case i < 0, a.Err != nil && !isAborting:
+			continue
+		case d.Stale && a.Input.Pending != nil:
+			text = "a reconciler runs again, and continues from a newer record"
+		case strategies.IsRolledBack(a.Input, d), a.Before.Phase == rollout.Aborting && !isAborting:
+			text = "all pods have the stable version; the annotation stays until a reconciler has recorded the abort in Git"
+		case isAborting && !d.Stale:
+			continue
+		default:
+			text = "not rolled back"
+			g.failed = errors.Join(g.failed, fmt.Errorf("app %s is not rolled back: the annotation aborts no release of the "+
+				"clone's record, which has serial %d; the cluster has serial %d", name, a.Before.Serial, a.Input.Observed.Serial()))
+		}
+		g.open = slices.Delete(g.open, i, i+1)
+		_ = g.say(name + ": " + text)
+	}
 }

@@ -28,7 +28,8 @@ func (o *sourceOptions) options() (git.Options, error) {
 	if err != nil {
 		return git.Options{}, &failure{code: exitUsage, err: err}
 	}
-	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys, Identity: o.who}
+	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys,
+		Identity: o.who, Refs: o.refs}
 	if file := o.signing(); file != "" {
 		s := signer(file)
 		if _, err := s.Read(); err != nil {

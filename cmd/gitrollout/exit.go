@@ -25,7 +25,7 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// "gitrollout status" returns these three codes. "gitrollout once" also returns exitHeld.
+	// "gitrollout status" returns these three codes. "once" also returns exitHeld, and "abort --now" exitNotYet.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -115,7 +115,7 @@ func newExitCodes() *cobra.Command {
 and of gitrollout status, besides 0 for healthy (or the goal of --for):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
-  7  it is not there yet: the time is up, or there was no --wait
+  7  not there yet: the time is up (also of abort --now), or there was no --wait
   8  the app is held, and a person has to do something; of once: any app
 
 and of gitrollout plan --exit-code:

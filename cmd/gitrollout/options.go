@@ -16,6 +16,7 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
+	refs    string           // git.Options.Refs
 	named   string           // "--repo … --cluster …" as the user set them, for commands to copy
 	author  string           // "Name <address>" of the reconciler's commits; "" for the default
 	who     rollout.Identity // the author of pushed commits; the zero value means gitrollout itself

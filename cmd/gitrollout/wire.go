@@ -45,9 +45,9 @@ func (l *loop) keyring(keys trustOptions) *adapters.Keyring {
 		App: func(name string) rollout.App { return l.App(name) }}
 }
 
-func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
+func (l *loop) asked(uid string, namespaces []string, log *slog.Logger) cluster.Options {
 	return cluster.Options{
-		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
+		Cluster: l.source.cluster, UID: uid, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
 		Taken: func(ref rollout.Ref, fields string) {
@@ -67,8 +67,10 @@ func (l *loop) close() {
 // writer has the name under which a reconciler writes records, and the conditions under which the reconciler stops.
 type writer struct {
 	id        string
-	exclusive bool // the reconciler stops if another writer takes over
-	ends      bool // the reconciler stops after one pass
+	exclusive bool     // the reconciler stops if another writer takes over
+	ends      bool     // the reconciler stops after one pass
+	uid       string   // the cluster's uid on the state branch, if it is known
+	only      []string // if set, these apps are rolled back from a clone, and nothing is recorded
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
@@ -90,7 +92,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
 	config.Wrap(adapters.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
-	if l.client, err = cluster.New(config, l.asked(target.namespaces, log)); err != nil {
+	if l.client, err = cluster.New(config, l.asked(who.uid, target.namespaces, log)); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
 	var uid string
@@ -113,7 +115,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Namespace: protected(), Namespaces: target.namespaces, As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
-		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
+		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Only: who.only, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: adapters.Observer{Client: l.client},
 		Applier: adapters.Applier{Client: l.client}, Jobs: adapters.Jobs{Client: l.client},
 		Annotations: cluster.Annotator{Client: l.client}, Log: log, ShowsForge: true,
