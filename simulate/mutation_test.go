@@ -56,6 +56,11 @@ var mutations = []mutation{
 	{"a hook that has changed alone is left out", "Hooks", 0, renders(sameHooks)},
 	{"without a Rollout document there are no hooks", "PlainHooks", 0, renders(unhooked)},
 	{"a request to break glass aborts any release", "BreakGlass BreakGlassAndPeople", 0, observesEach(anyGlass)},
+	{"abort --now takes its clone for Git", "BreakGlassNow", 0, func(p starting) {
+		if p.Name == userName {
+			p.Repository, p.Only = boldClone{p.Repository.(userClone)}, nil
+		}
+	}},
 	{"an object is written in every pass", "Calm", 0, applies(busy)},
 }
 

@@ -64,7 +64,8 @@ const (
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
-	lawGlass   law = "glass"        // an abort by break glass concerns the release and the attempt that the user named
+	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that the user named
+	lawNow     law = "now"          // abort --now rolls its app back, and does nothing else
 	lawOver    law = "over"         // measurements belong to one release, and end with this release
 )
 

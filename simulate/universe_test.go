@@ -49,6 +49,7 @@ type chaos struct {
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers also apply fields of ConfigMaps
 	glass       bool // users abort releases by an annotation in the cluster (break glass), sometimes with wrong values
+	now         bool // users also roll back by themselves, from clones
 	spoils      bool // some or all pods of a stable version break, and later pods of this version never become ready
 }
 
@@ -63,6 +64,8 @@ type universe struct {
 	parts    Parts
 	quick    *shortcut // nil if the seed uses the real renderer
 	procs    []*actor
+	user     userCommand
+	clones   []rollout.Heads          // the branches at earlier times, as users' clones have them
 	sources  map[string]source        // contents of main by commit
 	history  []string                 // the commits of main, oldest first
 	scaled   map[rollout.Workload]int // replicas that a scaler or a user set last
@@ -140,6 +143,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		if c.analyses {
 			u.labs[p.Name] = &lab{u: u, process: p}
 			o.Analyzer = u.labs[p.Name]
+		}
+		if p.Name == userName {
+			u.asUser(p, o)
 		}
 		if c.kinds {
 			observes(halfBlind)(starting{p, o, u})
@@ -547,6 +553,8 @@ func (u *universe) trouble() {
 	case n < 5 && u.chaos.freezes:
 		u.edit("freeze (toggled)", func(s *source) { s.isFrozen = !s.isFrozen })
 		u.played["a freeze"]++
+	case n >= 3 && u.chaos.now && u.rng.IntN(2) == 0:
+		u.breakGlassNow()
 	case n >= 4 && u.chaos.glass:
 		u.breakGlass()
 	case n == 0 && u.chaos.kills:
@@ -609,6 +617,7 @@ func (u *universe) watch(a *actor, broken bool) {
 
 // rest runs all due events. It returns false if events remain due, or if a pass failed.
 func (u *universe) rest() bool {
+	u.endUser()
 	for range 100 {
 		for moves := 0; u.kube.Micro(); moves++ {
 			if moves > 10_000 {

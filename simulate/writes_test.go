@@ -20,11 +20,15 @@ import (
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
+	isBehind := false
 	for _, other := range o.u.procs {
 		// The other process has written after this process last observed the cluster.
 		if other != a && o.written[other.Name+" "+app] > v.toldAt {
-			o.stale[app] = true
+			o.stale[app], isBehind = true, true
 		}
+	}
+	if a.Name == userName && !isBehind {
+		o.checkUser(a, app, object)
 	}
 	o.written[a.Name+" "+app] = o.u.cluster.writes + 1
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
