@@ -105,6 +105,7 @@ var again = map[string][]uint64{
 	"Pushes":            {180, 4000432},  // a pod created after its ReplicaSet was scaled to 0; a first document that never serves
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
+	"BreakGlassNow":     {66},            // a second user aborted, and pods of the release that was rolled back already started again
 	"BrokenStable":      {400212},        // a restart in a smaller step that cannot end because of broken old pods
 	"Watches":           {5111},          // a Service that selected stable pods just before their deletion
 	"Clocks":            {93110, 110200}, // a release of one of two workloads before a rollback's end; readiness by a late clock

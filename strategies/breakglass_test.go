@@ -72,3 +72,31 @@ func TestBreakGlass(t *testing.T) {
 		})
 	}
 }
+
+// TestAbortAgain checks a rollback by break glass, which may be the second one while Git has no record of the first. It applies the stable
+// commit at once only if the cluster has nothing of the release.
+func TestAbortAgain(t *testing.T) {
+	surge := func(s *rollout.Spec) {
+		s.Scaling, s.Canary.StableService, s.Canary.AbortScaleDownDelaySeconds = rollout.Surge, "web", 30
+	}
+	for name, c := range map[string]struct {
+		fresh int    // pods of the new version
+		live  string // the commit with the live template
+		want  string // the commit of the objects that the rollback applies
+	}{
+		"a step with new pods":                 {2, commitID(1), commitID(1)},
+		"a step that was applied just now":     {0, commitID(1), commitID(1)},
+		"a step that removes some of its pods": {2, commitID(0), commitID(1)},
+		"a release that was never applied":     {0, commitID(0), commitID(0)},
+	} {
+		h := twoVersions(surge)
+		in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), c.fresh, c.fresh))
+		in.State.Serial, in.State.Release.Serial = 1, 1
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) {
+			live.Hash = h.at(c.live).Templates[web]
+			live.BreakGlass = rollout.BreakGlass{Release: in.State.Release.Hash, Serial: 1, At: noon}.Encode()
+		})
+		d := Decide(in)
+		compare.CheckNamed(t, name, string(rollout.Aborting)+" "+c.want, string(d.State.Phase)+" "+d.State.Source)
+	}
+}

@@ -61,6 +61,9 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 	back := hold("20%", "80%")
 	back.Version, back.Commit = "v1", commitID(0)
+	aborting := func(in *Input) {
+		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
+	}
 	half := hold("50%", "50%")
 	half.Replicas = int64(2)
 	surge := func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" }
@@ -122,8 +125,18 @@ func TestDesiredDeployment(t *testing.T) {
 			in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, commitID(0), &rollout.Rollback{To: commitID(0)}
 		}, user("v1", commitID(0))},
 		"RetreatDelayed": {"until the canary's pods may go they are held", surge, 0, 10, 2, func(in *Input) {
-			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
+			aborting(in)
 		}, hold("20%", "0%")},
+		"RetreatOfAStepNotApplied": {"a rollback starts no pods of a step that is recorded and was never applied", surge, 0, 10, 0,
+			func(in *Input) {
+				aborting(in)
+				changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Hash = in.State.StableHash(web) })
+			}, user("v1", commitID(0))},
+		"RetreatOfAStepAppliedInPart": {"a rollback keeps the new pods, and starts no others", surge, 0, 10, 1, aborting, hold("10%", "0%")},
+		"RetreatBesideAnother": {"another process is removing the new pods: the object stays", surge, 0, 10, 2, func(in *Input) {
+			aborting(in)
+			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Hash = in.State.StableHash(web) })
+		}, shape{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +151,23 @@ func TestDesiredDeployment(t *testing.T) {
 				t.Error("the renders were changed")
 			}
 		})
+	}
+}
+
+// TestRollbackStartsNoPlainWorkload checks a rollback that keeps new pods for proxies. It does not apply the release's template to a
+// workload without a Rollout document, unless the cluster has this template already.
+func TestRollbackStartsNoPlainWorkload(t *testing.T) {
+	h := oneWeb(nil)
+	plain := staged{spec: h.commits[0].workloads[0].spec, version: "v1", plain: true}
+	plain.spec.Workload.Name = "api"
+	api := plain.spec.Workload
+	h.commits[0].workloads = append(h.commits[0].workloads, plain)
+	h.push(func(x *source) { x.workloads[0].version, x.workloads[1].version = "v2", "v2" })
+	in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), 2, 2))
+	in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
+	for hash, want := range map[rollout.Hash]any{h.at(commitID(0)).Templates[api]: nil, h.at(commitID(1)).Templates[api]: "v2", "": nil} {
+		in.Observed.Workloads[api] = rollout.ObservedWorkload{Hash: hash}
+		compare.CheckNamed(t, string(hash), want, desiredOf(in, h, api).Map("spec", "template")["version"])
 	}
 }
 

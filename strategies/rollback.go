@@ -23,7 +23,11 @@ type cause struct {
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
-	if s.Phase != rollout.Promoting {
+	isLeft := func(m workloads.Staged) bool {
+		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0
+	}
+	// Another process may have applied a rollback that is not recorded. Then no new pod is left that must stay.
+	if s.Phase != rollout.Promoting && (requestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
 			delay = max(delay, abortDelay(in))

@@ -107,6 +107,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
 		// The stable ReplicaSet has no hash annotation yet, so the number of old pods and the Services' selector are unknown.
 		return Limits{}, false
+	case m.leaves && known && m.Live.Hash == m.Stable.Hash:
+		return Limits{asIs: true}, true // the new pods go already, and the new template could start some again
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
 		// The workload scales up from 0. The limits would make all its pods new pods.
 		return Limits{}, false

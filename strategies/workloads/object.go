@@ -15,6 +15,9 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !IsHeld(s) {
+		if s.Phase == rollout.Aborting && IsHeld(s) && v.Observed.Workloads[w].Hash != hash {
+			return nil // a rollback starts no new pods
+		}
 		o = Stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
 		if k, turns := kindFor(w, spec).(turner); turns && moves && staged && s.Phase == rollout.Aborting {
 			return k.turn(New(s, v.Plans.Of(spec), p, v.Observed), o)

@@ -87,10 +87,11 @@ func (m Staged) Stage() plan.Stage {
 	return s
 }
 
-// Want returns the counts at the step's end. During a rollback, the number of new pods does not grow with the replicas.
+// Want returns the counts at the step's end. A rollback starts no new pod, even if the replicas grow, or if the step is
+// recorded and was never applied.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
-	if m.leaves && m.Fresh.Desired > 0 {
+	if m.leaves && m.Exists {
 		c.Canary = min(c.Canary, m.Fresh.Desired)
 	}
 	return c
