@@ -92,8 +92,8 @@ func (c boldClone) Push(_ context.Context, updates []rollout.Update) (map[string
 	return made, nil
 }
 
-// breakGlassNow starts "abort --break-glass --now" of a random app in a process beside the reconcilers. The user's clone is new, or older than
-// some events. Like the command, it does nothing if the clone's record is older than the cluster or has no release in flight.
+// breakGlassNow starts "abort --break-glass --now" of a random app in a process beside the reconcilers. The user's clone is new, or older
+// than some events. Like the command, it does nothing if the clone's record is older than the cluster or has no release in flight.
 func (u *universe) breakGlassNow() {
 	u.clones = append(u.clones, rollout.Heads{Main: u.git.Head(testBranch), State: u.git.Head(stateBranch)})
 	heads := u.clones[max(0, len(u.clones)-1-u.rng.IntN(3))]
@@ -136,7 +136,8 @@ func (u *universe) asUser(p *Process, o *reconciler.Options) {
 	o.Repository, o.Past, o.Only = c, c, []string{u.user.app}
 }
 
-// checkUser checks that "abort --break-glass --now" writes only objects of its app, and brings no version except the stable one.
+// checkUser checks that "abort --break-glass --now" writes only objects of its app, and brings no version except the stable one, even if a
+// step is recorded and was never applied.
 func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 	s := o.read(o.u.user.heads.State)[app]
 	to := o.takenBackBy(a, app, s)
@@ -178,7 +179,13 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	}
 }
 
-// checkGlass checks that a recorded abort by break glass concerns the release and the attempt that the user named.
+// isAsked reports whether a request to abort on a workload names a serial, or a later serial that a record reaches only now.
+func (p *promises) isAsked(w rollout.Workload, serial int) bool {
+	b, err := rollout.ParseBreakGlass(p.u.kube.Deployments[w].BreakGlass)
+	return err == nil && b.Serial >= serial
+}
+
+// checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named.
 func (p *promises) checkGlass(app string, was, is rollout.State) {
 	b, isGlass := p.glass[is.Reason]
 	r := is.Release
