@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -30,7 +31,6 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	})
 	p.end()
 
-	t.Setenv("KUBECONFIG", w.api.kubeconfig)
 	by := "--author=" + ann
 	for _, args := range [][]string{
 		{"get"}, {"get", w.app, "-o", "wide"}, {"get", "broken"}, {"get", "fields"}, {"list"}, {"history", w.app},
@@ -43,6 +43,9 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		args = append(args, "--repo", w.server.URL, "--cluster", "test")
+		if slices.Contains([]string{"get", "list", "diff", "doctor", "plan", "state"}, args[0]) {
+			args = append(args, "--kubeconfig", w.api.kubeconfig)
+		}
 		code := run(w.Context(), args, strings.NewReader(""), &out, &errs)
 		text := out.String() + errs.String()
 		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }); i >= 0 {

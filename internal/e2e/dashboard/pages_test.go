@@ -369,6 +369,7 @@ func TestApp(t *testing.T) {
 		p.count("main script, main img") != 0 {
 		t.Error("a commit's text became markup")
 	}
+	js[bool](p, `(document.activeElement.blur(), scrollTo(0, 0), true)`)
 	p.axe("app, light")
 	p.picture("dashboard-app-light")
 	p.do(scheme("dark"))
