@@ -35,8 +35,8 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if it is unknown: the server did not send the file, or the
-	// file is a delta whose base was omitted.
+	// Omit records a file that is too large to store. The id is zero if it is unknown: the server did not send the file,
+	// or the file is a delta whose base was omitted.
 	Omit(id plumbing.Hash)
 }
 

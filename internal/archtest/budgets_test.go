@@ -18,20 +18,20 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {4_223, 61},
-	"author":     {5_490, 86},
-	"call":       {602, 23},
-	"cluster":    {5_610, 87},
-	"cmd":        {7_008, 10},
+	"author":     {5_481, 86},
+	"call":       {601, 23},
+	"cluster":    {5_651, 87},
+	"cmd":        {7_145, 10},
 	"git":        {5_575, 148},
-	"internal":   {11_461, 0},
-	"publish":    {4_767, 100},
-	"reconciler": {7_617, 162},
-	"render":     {9_701, 106},
-	"rollout":    {6_418, 514},
-	"simulate":   {3_503, 98},
-	"strategies": {7_866, 206},
-	"traffic":    {3_988, 23},
-	"views":      {7_353, 192},
+	"internal":   {11_472, 0},
+	"publish":    {4_747, 100},
+	"reconciler": {7_656, 162},
+	"render":     {9_770, 106},
+	"rollout":    {6_489, 514},
+	"simulate":   {3_515, 98},
+	"strategies": {7_996, 206},
+	"traffic":    {4_047, 23},
+	"views":      {7_352, 192},
 }
 
 func TestBudgets(t *testing.T) {

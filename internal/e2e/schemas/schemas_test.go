@@ -179,8 +179,8 @@ func TestBadDocuments(t *testing.T) {
 }
 
 // byForm matches messages about a field that is unknown, of the wrong type or out of range.
-var byForm = regexp.MustCompile(`is not a known field|must be (a |true)|is not supported here|is not supported yet|is not a field of Argo|` +
-	`is not a duration|is negative|is not one of|is not supported; |must be inPlace`)
+var byForm = regexp.MustCompile(`is not a known field|must be (a |true)|is not supported here|is not supported yet|` +
+	`is not a field of Argo|is not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
 // TestServicesHaveTheirOwnFields checks that the schema of notifications allows each service only the service's own fields.
 func TestServicesHaveTheirOwnFields(t *testing.T) {
