@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of a dry run. If 1 % of all requests fail, only 5 % of 300 dry runs in a row succeed without it.
+// tries is the backoff of a dry run. If 1 % of requests fail, 300 dry runs without retries all succeed in 5 % of cases.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {

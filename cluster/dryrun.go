@@ -31,7 +31,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
-// If the user may not apply the object, the error is Forbidden, and the state lacks API defaults.
+// If the user may not apply the object, the error is Forbidden, and the state is the live object with o's fields.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {

@@ -29,7 +29,7 @@ const reporter = "gitrollout.dev/reconciler"
 const maxNote = 1024
 
 // Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. If
-// the write fails, Record only counts the event in Stats.LostEvents, because gitrollout reads no events.
+// the write fails, Record only counts the event in Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

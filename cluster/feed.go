@@ -24,7 +24,7 @@ type feed[R row] struct {
 	err    error         // the newest error of a list or watch
 	begun  time.Time     // when a list or watch was requested; zero after its answer
 	lost   error         // the first error since the last success; nil after a success
-	since  time.Time     // the time of the error lost
+	since  time.Time     // when the outage of lost began
 	failed chan struct{} // closed and replaced after each error
 }
 

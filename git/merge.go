@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes from a commit's only parent to the commit, and whether they apply to `onto` without a
-// conflict. Without exactly one parent, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict. For other
+// commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {

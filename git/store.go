@@ -56,7 +56,7 @@ func (s *store) Omit(id plumbing.Hash) {
 }
 
 // forgive clears the flag lost if the parameter is false. While the flag is set, each missing file counts as too large.
-// Only a response to a request without haves may set it. Other responses omit files that the store should have.
+// Only a response to a request without haves may leave it set. Others omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -185,7 +185,7 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders jobs until the queue is closed. It may run in several goroutines, of which at most one renders an app.
+// work renders jobs until the queue is closed. Several goroutines may run it. At most one renders the same app.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
 // drain renders all queued jobs in the caller's goroutine. It reports whether there were any jobs.
@@ -307,7 +307,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. Without a key, it renders Secrets that the cluster keeps.
+// orSealed renders an app at its current or stable commit. Without a key, Secrets stay sealed and are not applied.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {

@@ -30,7 +30,7 @@ type AutoRevert string
 // The actions. A revert makes Git agree with the cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; only propose a risky revert
+	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; propose it if it undoes more
 	AutoRevertOff     AutoRevert = "off"     // do nothing in Git
 )
 

@@ -142,7 +142,7 @@ type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
 	Window *Window   // the denying window; nil for a freeze, or if only an allowing window is missing
 	Until  time.Time // releases do not advance before this time; zero if unknown
-	Exact  bool      // true: releases may advance at Until; false: the calendar may still be closed
+	Exact  bool      // true: releases may advance at Until; false: the calendar may still be closed at Until
 }
 
 // ShutAt returns why releases may not advance at a time, or false if they may.

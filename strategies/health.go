@@ -36,7 +36,7 @@ type Unhealthy struct {
 	Left  int // the old pods of a restart at the last observation, -1 without a restart; a smaller number is progress
 }
 
-// Seen returns the health after another observation. It returns the zero Health during a release.
+// Seen returns the health after another observation. A release has its own deadlines, so Seen returns the zero Health.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}

@@ -92,7 +92,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the pod templates of workloads that get their first Rollout document now and run only one version.
+// unstaged returns the pod templates of workloads that get their first Rollout document now and run only Git's version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {

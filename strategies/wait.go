@@ -47,8 +47,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// enough returns how many of a step's new pods must be available: all, or the share in replicaProgressThreshold. At
-// least one must be. At the full weight, at most maxUnavailable pods may be missing. At others, the same share.
+// enough returns how many of a step's new pods must be available: all, or replicaProgressThreshold, but at least one.
+// With N new pods, at most maxUnavailable may be missing. With fewer, at least the weight's share of the rest is needed.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the immutable fields of each kind. For them, the API server returns the error "field is immutable".
+// fixed lists the immutable fields of each kind. The API server refuses a change, for example as "field is immutable".
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -75,7 +75,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset has the API server's defaults of fixed fields. It omits fields with a computed default.
+// unset has the API server's defaults of fixed fields (apps, batch, core, storage). It omits computed defaults.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",

@@ -170,7 +170,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the fields of Flux's Kustomizations, HelmReleases and sources that gitrollout init reads.
+// fluxObject has the fields of *.toolkit.fluxcd.io objects (Kustomization, HelmRelease, source) that init reads.
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {

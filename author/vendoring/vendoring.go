@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver reports folders with chart versions that vendor.lock lacks. A Git merge may keep such a folder.
+// leftOver reports folders with chart versions that vendor.lock lacks. A merge may keep them, and a render use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil

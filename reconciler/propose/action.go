@@ -95,7 +95,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // an unchanged file would have no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the earlier, spent file would have no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {

@@ -1,5 +1,5 @@
 // Package report holds the values that package reconciler passes to other packages: forge, notifications, metrics,
-// tracing and dashboard. A package that imports report links no Kubernetes client.
+// tracing and dashboard. The import of this package links no Kubernetes client.
 package report
 
 import (

@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // use the outdated render, because the app may have to roll back
+	case head.Render == nil && t.Unknown != nil: // any render, even outdated, is used: the app may have to roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -100,7 +100,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads YAML documents and returns SOPS' metadata. If the content is not YAML, both results are nil.
+// readYAML reads YAML documents and returns SOPS' metadata. If one is not a mapping, both results are nil.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node

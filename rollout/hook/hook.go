@@ -220,7 +220,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations for hooks. Other annotations with their prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximum length of a hook's name. A Job's name appends release and attempt, and must be a label.
+// maxName is the maximum length of a hook's name. A Job's name adds release and attempt, and must fit a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {

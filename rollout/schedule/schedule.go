@@ -83,7 +83,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// This stretch has no further match. If the clock change skips the next match, the next minute matches.
+		// This stretch has no further match. If the clock change skips the next match, the first minute after it matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {

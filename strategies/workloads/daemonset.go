@@ -14,8 +14,7 @@ import (
 // pods within maxUnavailable. The promotion and each rollback use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns how many nodes get new pods at the stage. Each pass computes the number again, because
-// users add and remove nodes.
+// Limits returns how many nodes get new pods at the stage. Each pass counts again, because nodes come and go.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0

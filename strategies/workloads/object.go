@@ -144,7 +144,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 }
 
 // roomy is a kind whose objects limit missing and extra pods. For a workload with a Rollout document, room sets the
-// default limits if Git sets none. Otherwise a manual change could limit how many pods a promotion replaces.
+// default limits if Git sets none. Otherwise a manual change could set how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }

@@ -34,7 +34,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows warnings elsewhere
+	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows warnings, but not the listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
 	if slices.Contains(errs, nil) { // if at least one app was read, other apps show their errors in their rows

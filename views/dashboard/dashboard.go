@@ -132,7 +132,7 @@ func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the security headers and serves the request. It refuses requests that another site causes.
+// ServeHTTP sets the security headers and serves the request. It refuses other sites' requests, except safe methods.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)

@@ -26,7 +26,7 @@ type Row struct {
 	Real      int           `json:"real,omitempty"`   // actual percent of the new version
 	Ready     int           `json:"ready,omitempty"`
 	Replicas  int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit    string        `json:"commit,omitempty"`   // the commit of the newest version
+	Commit    string        `json:"commit,omitempty"`   // of the newest version, as are Subject, Author and Since
 	Subject   string        `json:"subject,omitempty"`
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`

@@ -70,7 +70,7 @@ type Transition struct {
 	Type   string        `json:"type,omitempty"`   // the type of an event: Normal or Warning
 	Reason string        `json:"reason,omitempty"` // the reason of an event
 	Count  int           `json:"count,omitempty"`  // number of times that an event happened until At
-	back   Outcome       // the outcome if the record begins a rollback; else ""
+	back   Outcome       // the outcome, if the record is of a rollback in progress; else ""
 }
 
 // Releases returns the releases, newest first. events must be oldest first. whole says that no event is missing.

@@ -43,7 +43,7 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
 	Weight int    `json:"weight"`
-	Status string `json:"status,omitempty"` // done, current or pending; "" without a release, and in a rollback
+	Status string `json:"status,omitempty"` // done, current or pending; in a rollback, only done; "" without a release
 }
 
 // Revision is a ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
