@@ -80,8 +80,8 @@ func partitionedKind(p rollout.Partitioned) *workloadKind {
 func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	out := readFields(p, o)
 	out.unsaid = unsaid(p, o)
-	out.unordered = rollout.In(o, "spec.reserveOrdinals") != nil ||
-		rollout.In(o, "spec.updateStrategy.rollingUpdate.unorderedUpdate") != nil
+	reserved, _ := rollout.In(o, "spec.reserveOrdinals").([]any)
+	out.unordered = len(reserved) > 0 || rollout.In(o, "spec.updateStrategy.rollingUpdate.unorderedUpdate") != nil
 	return out
 }
 

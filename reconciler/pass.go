@@ -62,20 +62,27 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 }
 
 // These limits keep a pass short. Each patched pod starts another pass for the rest.
-const maxRoles, rolesWithin = 100, 2 * time.Second
+const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
 // setRoles gives pods the labels and annotations of their roles. A transition comes first, and an error stops none.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
-	if r.Annotations == nil || s.app.removed != nil || s.decision.Stale || waits {
+	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, rolesWithin)
 	defer cancel()
 	var first error
+	refused, set := 0, 0
 	all := strategies.PodRoles(s.input)
 	for _, p := range all[:min(len(all), maxRoles)] {
-		first = cmp.Or(first, r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata))
+		if err := r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata); err == nil {
+			set++
+		} else if first = cmp.Or(first, err); ctx.Err() != nil && set > 0 {
+			return // the pods set so far start another pass
+		} else if refused++; refused == maxRefusals {
+			break
+		}
 	}
 	if first == nil || s.cache.refused == nil && errors.Is(first, rollout.ErrUnlabelled) {
 		s.cache.refused = first // later refusals name other pods, and would be recorded again

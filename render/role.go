@@ -38,7 +38,7 @@ func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 			switch value := of.texts[key]; {
 			case slices.Contains(pins, key) || strings.HasPrefix(key, ownGroup+"/"):
 				d.Fail(k.at, "leave it out", "is %s that only Kubernetes or gitrollout may set", of.what)
-			case len(content.IsLabelKey(key)) > 0:
+			case of.field == "labels" && len(content.IsLabelKey(key)) > 0, len(content.IsLabelKey(strings.ToLower(key))) > 0:
 				d.Fail(k.at, "use letters, digits, -, _ and .; only a domain and / may come before the name",
 					"%q is not a valid %s name", key, strings.TrimSuffix(of.field, "s"))
 			case of.field == "labels" && len(content.IsLabelValue(value)) > 0:

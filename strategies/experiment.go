@@ -32,6 +32,12 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
+// hasExperimentPods reports whether pods of the present step's experiment may exist.
+func hasExperimentPods(in Input, m workloads.Staged) bool {
+	w, is := m.Stage().Wait.(plan.ExperimentWait)
+	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), func(p experimentPods) bool { return p.live.Desired > 0 })
+}
+
 // experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object

@@ -204,6 +204,17 @@ func TestExperimentShares(t *testing.T) {
 		check(string(decision)+": the pods stay while proxies may not know it", 2*time.Second, steps[0])
 		check(string(decision)+": the pods go", 2*time.Second, steps[1])
 	}
+
+	in.State, in.Now, in.Promotion = began, noon.Add(time.Minute), nil
+	in.Source = h.at(in.State.Source)
+	in.State.Serial, in.State.Release.Serial = 1, 1
+	changeLive(&in, web, func(live *rollout.ObservedWorkload) { // the step needs no pods of the new version beside the experiment's
+		live.Hash = h.at(commitID(0)).Templates[web]
+		live.BreakGlass = rollout.BreakGlass{Release: hash, Serial: 1, At: in.Now}.Encode()
+	})
+	check("break glass: the requests end first", 0, want{nil, true, 0})
+	check("break glass: the pods stay while proxies may not know it", 2*time.Second, want{nil, true, 0})
+	check("break glass: the pods go", 2*time.Second, want{nil, false, 0})
 }
 
 // TestExperimentDesired checks which objects an experiment applies, and when.

@@ -24,9 +24,10 @@ func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
 	isLeft := func(m workloads.Staged) bool {
-		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0
+		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
+			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied a rollback that is not recorded. Then no new pod is left that must stay.
+	// Another process may have applied a rollback that is not recorded. Then no pod is left that must stay.
 	if s.Phase != rollout.Promoting && (requestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
