@@ -219,7 +219,7 @@ func (g *breakGlass) tell(r report.Report) {
 		name, d, text := a.Input.App.Name, a.Decision, ""
 		i, isAborting := slices.Index(g.open, name), d.State.Phase == rollout.Aborting
 		switch {
-		case i < 0, a.Err != nil:
+		case i < 0, a.Err != nil && !isAborting:
 			continue
 		case d.Stale && a.Input.Pending != nil:
 			text = "a reconciler runs again, and continues from a newer record"
