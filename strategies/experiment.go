@@ -35,7 +35,8 @@ func mayShare(m workloads.Staged) bool {
 // hasExperimentPods reports whether pods of the present step's experiment may exist.
 func hasExperimentPods(in Input, m workloads.Staged) bool {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
-	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), func(p experimentPods) bool { return p.live.Desired > 0 })
+	hasPods := func(p experimentPods) bool { return p.live.Desired > 0 }
+	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), hasPods)
 }
 
 // experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.

@@ -48,7 +48,7 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 }
 
 // enough returns how many of a step's new pods must be available: all, or replicaProgressThreshold, but at least one.
-// With N new pods, at most maxUnavailable may be missing. With fewer, at least the weight's share of the rest is needed.
+// With N new pods, at most maxUnavailable may be missing. With fewer, the weight's share of the rest is needed.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods

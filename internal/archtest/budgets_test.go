@@ -25,11 +25,11 @@ var budgets = map[string]budget{
 	"git":        {5_575, 148},
 	"internal":   {11_472, 0},
 	"publish":    {4_747, 100},
-	"reconciler": {7_656, 162},
+	"reconciler": {7_663, 162},
 	"render":     {9_770, 106},
 	"rollout":    {6_489, 521},
 	"simulate":   {3_515, 100},
-	"strategies": {7_996, 210},
+	"strategies": {8_003, 210},
 	"traffic":    {4_047, 23},
 	"views":      {7_352, 192},
 }
