@@ -69,7 +69,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// greetings counts the requests for the server's capabilities, of which one precedes the first push.
+// greetings counts the requests for the capabilities of the server. The first push needs one such request.
 func greetings(s *gittest.Server) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasSuffix(request, "/info/refs?service=git-receive-pack") {

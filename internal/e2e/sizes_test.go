@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sizes has numbers of replicas: from one replica, which two versions cannot share, to 150, of which one percent is more than one pod.
+// sizes has numbers of replicas. Two versions cannot share one replica, and one percent of 150 replicas is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
 // TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next version while older pods are
