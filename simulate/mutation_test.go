@@ -68,7 +68,7 @@ var mutations = []mutation{
 const enough = 200
 
 // TestMutations breaks the reconciler with each mutation, and checks that one of the first 200 seeds notices the fault. If a mutation's
-// own seed no longer notices the fault, other seeds run, and the log names a seed that notices it. docs/simulator.md lists the mutations.
+// own seed no longer notices the fault, other seeds run, and the log names a seed that notices it.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
