@@ -32,6 +32,22 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
+// endShares ends the requests to the experiment's pods. It waits for routers, unless they refuse, and for proxies.
+func endShares(in Input, m workloads.Staged) verdict {
+	switch v := gateRouters(in, m); {
+	case !mayShare(m) || m.Routed == nil:
+		return verdict{done: true}
+	case m.Routed.Shares:
+		return verdict{route: true}
+	case v.broken != "":
+		v.due = workloads.SettledAt(m.Routed.At, in.Applied, m.Routing.Settle)
+		v.done = !in.Now.Before(v.due)
+		return v
+	default:
+		return v
+	}
+}
+
 // hasExperimentPods reports whether pods of the present step's experiment may exist.
 func hasExperimentPods(in Input, m workloads.Staged) bool {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)

@@ -193,16 +193,21 @@ func TestExperimentShares(t *testing.T) {
 	check("and the pods stay while proxies may not know it", 2*time.Second, want{nil, true, 0})
 	check("before the next step begins", 2*time.Second, want{nil, false, 1})
 
-	for decision, steps := range map[rollout.Verb][2]want{
-		rollout.Abort:   {{nil, true, 0}, {nil, false, 0}},
-		rollout.Promote: {{nil, true, 0}, {nil, false, 1}},
+	for name, row := range map[string]struct {
+		decision rollout.Verb
+		router   string // whether the router accepts the routes
+		step     int    // after the pods are gone
+	}{
+		"abort": {rollout.Abort, "True", 0}, "abort although the router refuses": {rollout.Abort, "False", 0},
+		"promote": {rollout.Promote, "True", 2}, "promote although the router refuses": {rollout.Promote, "False", 2},
 	} {
 		in.State, in.Now = began, noon.Add(time.Minute)
 		in.Source = h.at(in.State.Source)
-		in.Promotion = &rollout.Promotion{Release: hash, Decision: decision, Through: rollout.Full, Author: "Ann"}
-		check(string(decision)+": the requests end first", 0, steps[0])
-		check(string(decision)+": the pods stay while proxies may not know it", 2*time.Second, steps[0])
-		check(string(decision)+": the pods go", 2*time.Second, steps[1])
+		in.Promotion = &rollout.Promotion{Release: hash, Decision: row.decision, Through: rollout.Full, Author: "Ann"}
+		in.Observed.Routes = map[rollout.Ref]rollout.ObservedRoute{webRoute: accepted(row.router, 3)}
+		check(name+": the requests end first", 0, want{nil, true, 0})
+		check(name+": the pods stay while proxies may not know it", 2*time.Second, want{nil, true, 0})
+		check(name+": the pods go", 2*time.Second, want{nil, false, row.step})
 	}
 
 	in.State, in.Now, in.Promotion = began, noon.Add(time.Minute), nil
