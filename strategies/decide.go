@@ -32,6 +32,7 @@ type Input struct {
 	Unread    bool                  // the commit of Left is still being read
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	plans     plan.Cache
+	unshares  bool // requests to experiments end, and no workload passes its step
 }
 
 // Head is the head of the users' branch, for one app.

@@ -174,7 +174,7 @@ func TestExperimentShares(t *testing.T) {
 		in.Now = in.Now.Add(after)
 		transition(&in, h)
 		v := viewOf(in, h)
-		got := want{Shares: routes.Of(in.State, plan.Compile(h.at(commitID(1)).Specs[0]), v).Shares}
+		got := want{Shares: routes.Of(in.State, plan.Compile(v.Source.Specs[0]), v).Shares}
 		if len(in.State.Progress) > 0 {
 			got.Step = in.State.Progress[0].Step
 		}
@@ -210,7 +210,32 @@ func TestExperimentShares(t *testing.T) {
 		check(name+": the pods go", 2*time.Second, want{nil, false, row.step})
 	}
 
-	in.State, in.Now, in.Promotion = began, noon.Add(time.Minute), nil
+	in.Promotion = nil
+	other := rollout.Experiment{Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
+		Templates: []rollout.ExperimentTemplate{{Name: "other", SpecRef: rollout.SpecStable, Replicas: 2, Weight: 5, Service: new("")}}}
+	metrics := []rollout.Metric{{Name: "errors", Interval: time.Minute}}
+	for name, first := range map[string]rollout.Step{
+		"a step before": weight(10), "other templates": {Experiment: &other}, "an analysis": {Analysis: &rollout.Analysis{Metrics: metrics}},
+	} {
+		steps := slices.Concat([]rollout.Step{first}, h.commits[1].workloads[0].spec.Canary.Steps)
+		h.push(func(x *source) { x.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps }) })
+		head := h.at(h.headID())
+		at, back := GoesOn(began, h.at(commitID(1)), head, noon)
+		compare.CheckNamed(t, name+": the forecast", []any{plan.Compile(head.Specs[0]).Digest(), false}, []any{at[0].Plan, back})
+		for _, router := range []string{"True", "False"} {
+			in.State, in.Now, in.Head = began, noon.Add(time.Minute), h.headInput()
+			in.Source = h.at(in.State.Source)
+			in.Observed.Routes = map[rollout.Ref]rollout.ObservedRoute{webRoute: accepted(router, 2)}
+			check(name+": the requests end first", 0, want{nil, true, 0})
+			check(name+": the pods stay while proxies may not know it", 2*time.Second, want{nil, true, 0})
+			check(name+": the pods stay while the router has not seen the route", 2*time.Second, want{nil, true, 0})
+			compare.CheckNamed(t, name+": analyses of the new steps", 0, len(in.State.Analyses))
+			in.Observed.Routes[webRoute] = accepted(router, 3)
+			check(name+": the app follows, accepted: "+router, 0, want{nil, false, 0})
+		}
+	}
+
+	in.State, in.Now, in.Head = began, noon.Add(time.Minute), Head{Commit: rollout.Commit{ID: commitID(1)}, Render: h.at(commitID(1))}
 	in.Source = h.at(in.State.Source)
 	in.State.Serial, in.State.Release.Serial = 1, 1
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { // the step needs no pods of the new version beside the experiment's

@@ -235,6 +235,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 // GoesOn returns each workload's progress after the release in flight continues with the steps in head. If back is
 // true, the release is first rolled back to the stable version, and then starts again at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
+	// The requests to experiments have ended by then.
+	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback
 }

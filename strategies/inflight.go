@@ -209,10 +209,12 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 
 // verdictAt returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a lower weight.
 func verdictAt(m workloads.Staged, in Input) verdict {
-	if m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done {
-		if v := endShares(in, m); !v.done {
-			return v
-		}
+	v, full := endShares(in, m), m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done
+	switch {
+	case in.unshares || full && !v.done:
+		v.done, v.text = false, cmp.Or(v.text, "requests to experiments to end")
+		return v
+	case full:
 		return verdict{done: true, by: promoter(in), full: true}
 	}
 	if m.NeedsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {

@@ -237,6 +237,30 @@ func (s *sim) checkShares(objects []rollout.Object) {
 	}
 }
 
+// checkLeft checks for a commit that an experiment of a workload with pods ends only when proxies know that its pods get no requests.
+func (s *sim) checkLeft(was, is rollout.State) {
+	if !workloads.IsHeld(was) || s.overtaken {
+		return
+	}
+	for _, m := range workloads.All(was, s.git.at(was.Source).Specs, s.kube.Observe(), s.plans) {
+		_, has := s.git.at(is.Source).Spec(m.Workload)
+		next, _ := is.ProgressOf(m.Workload)
+		isKept := workloads.IsHeld(is) && next.Step == m.Step && next.Available != nil
+		if !has || isKept || !mayShare(m) || m.Routed == nil || m.N == 0 {
+			continue
+		}
+		ended := m.Routed.At
+		if was.Rollback != nil {
+			ended = was.Rollback.Routed
+		} else if m.Routed.Shares {
+			ended = s.kube.Now
+		}
+		if s.kube.Now.Before(ended.Add(m.Routing.Settle)) {
+			s.fail("the experiment of %s ends at %s, and its requests at %s", m.Workload, s.kube.Now, ended)
+		}
+	}
+}
+
 func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {
 	x := s.watch(w)
 	onHold := o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds)
@@ -378,6 +402,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	} else if is.Phase == rollout.Healthy {
 		s.overtaken = false
 	}
+	s.checkLeft(was, is)
 	if s.flights++; s.flights > 60 {
 		s.fail("%d commits without a change of the world", s.flights)
 	}

@@ -122,7 +122,7 @@ func stagedIn(in Input) []workloads.Staged {
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
-		if endsByOldList(in) {
+		if keeps, _ := keepsOldList(in); keeps {
 			return followed(in).Specs
 		}
 		return in.Head.Render.Specs

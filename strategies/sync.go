@@ -13,7 +13,8 @@ import (
 // adopt applies a commit that has no new version. After a change of steps, the release continues at the first changed
 // step or its present step, whichever is earlier. A change of the strategy or a routed Service rolls it back.
 func adopt(in Input) Decision {
-	if endsByOldList(in) {
+	if keeps, unshares := keepsOldList(in); keeps {
+		in.unshares = unshares
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
 			return removeFormer(in)
 		}
@@ -98,20 +99,27 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends with the source's steps although the head has other steps. It returns
-// true if the source's steps have moved all users and the head's steps have no switch. The head's steps would send
-// users to all pods. A source from local files has no commit.
-func endsByOldList(in Input) bool {
+// keepsOldList reports whether a release keeps the source's steps although the head has other steps. It ends with these
+// steps if they have moved all users and the head's steps have no switch, as the head's steps would send users to all
+// pods. It first ends the requests to experiments ("unshares") if the head's steps change such an experiment.
+func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
 		source.Commit.ID != "" && source.Commit.ID != s.Source || s.Draining == nil && workloads.IsPromoting(s) {
-		return false
+		return false, false // a source from local files has no commit
 	}
 	all := workloads.All(s, in.Head.Render.Specs, in.Observed, in.plans)
-	return slices.ContainsFunc(all, func(m workloads.Staged) bool {
-		old, known := source.Spec(m.Workload)
-		return known && in.plans.Of(old).HasMoved(m.Progress) && !m.HasSwitched(len(m.Stages)) && !m.Swaps()
-	})
+	for _, m := range all {
+		if old, known := source.Spec(m.Workload); known {
+			was := m
+			was.Compiled = in.plans.Of(old)
+			keeps = keeps || was.HasMoved(m.Progress) && !m.HasSwitched(len(m.Stages)) && !m.Swaps()
+			unshares = unshares || !endShares(in, was).done && changeOf(m, in).same <= m.Step
+		}
+	}
+	isBack := func(m workloads.Staged) bool { return changeOf(m, in).restarts != "" }
+	unshares = unshares && !keeps && !slices.ContainsFunc(all, isBack)
+	return keeps || unshares, unshares
 }
 
 // spends reports whether the promotion file would now open a changed or another step, and so loses its effect.

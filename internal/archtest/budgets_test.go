@@ -29,7 +29,7 @@ var budgets = map[string]budget{
 	"render":     {9_770, 106},
 	"rollout":    {6_489, 521},
 	"simulate":   {3_515, 100},
-	"strategies": {8_022, 210},
+	"strategies": {8_035, 210},
 	"traffic":    {4_047, 23},
 	"views":      {7_352, 192},
 }
