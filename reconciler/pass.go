@@ -269,7 +269,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		}
 		if !errors.Is(s.err, source.ErrNotReady) {
 			m := s.cache
-			m.health = m.health.Applied(errors.Join(s.err, m.kept, m.fought, m.refused), s.input.Now)
+			m.health = m.health.Applied(errors.Join(m.fought, m.refused), errors.Join(s.err, m.kept), s.input.Now)
 			s.input.Health = s.cache.health
 		}
 		answers.Healed = new(s.err == nil) // if the removal of the annotation below fails, the release still continues

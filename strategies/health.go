@@ -24,9 +24,9 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, also in a release; "" if it succeeded
-	Lasts        bool      // the failure stops no release, and no retry ends it: rollout.ErrOverwritten or ErrUnlabelled
-	Taken        time.Time // when an apply first succeeded after the failure Why; reset to zero after takenFor
+	Lasts        string    // failures that stop no release and that no retry ends: rollout.ErrOverwritten, ErrUnlabelled
+	Why          string    // why else the last apply failed, also in a release; "" if it succeeded
+	Taken        time.Time // when an apply first succeeded after a failure; reset to zero after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -62,13 +62,17 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. It keeps an earlier failure after a success; Seen clears it later.
-func (h Health) Applied(err error, now time.Time) Health {
-	switch {
-	case err != nil:
-		h.Why, h.Taken = rollout.OneLine(err.Error()), time.Time{}
-		h.Lasts = errors.Is(err, rollout.ErrOverwritten) || errors.Is(err, rollout.ErrUnlabelled)
-	case h.Why != "" && h.Taken.IsZero():
+// Applied returns the health after an apply, from the errors for Lasts and for Why. It keeps an earlier failure after a
+// success; Seen clears it later.
+func (h Health) Applied(lasting, other error, now time.Time) Health {
+	if errors.Is(other, rollout.ErrOverwritten) { // an apply without a release in flight returns it
+		lasting, other = errors.Join(other, lasting), nil
+	}
+	switch none := errors.New(""); {
+	case lasting != nil || other != nil:
+		h.Lasts, h.Why = rollout.OneLine(cmp.Or(lasting, none).Error()), rollout.OneLine(cmp.Or(other, none).Error())
+		h.Taken = time.Time{}
+	case h.Lasts+h.Why != "" && h.Taken.IsZero():
 		h.Taken = now
 	}
 	return h
@@ -103,12 +107,10 @@ func (a ailment) text() string {
 
 // unhealthy returns the unhealthy objects, sorted. It counts new pods, as a workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
-	if h := in.Health; h.Why != "" {
-		a := ailment{why: h.Why, deadline: failedDeadline}
-		if h.Lasts {
-			a.deadline = 0
+	for _, a := range []ailment{{why: in.Health.Lasts}, {why: in.Health.Why, deadline: failedDeadline}} {
+		if a.why != "" {
+			all = append(all, a)
 		}
-		all = append(all, a)
 	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {

@@ -34,14 +34,16 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	for i := range seconds {
 		in := at(i)
 		in.Now, in.State = noon.Add(time.Duration(i)*time.Second), state
-		var refused error
-		if why := in.Health.Why; why != "" {
-			refused = errors.New(why)
-			if in.Health.Lasts {
-				refused = fmt.Errorf("%s: %w", why, rollout.ErrOverwritten)
-			}
+		var lasting, other error
+		if lasts := in.Health.Lasts; lasts != "" {
+			lasting = fmt.Errorf("%s: %w", lasts, rollout.ErrOverwritten)
 		}
-		h = h.Seen(in).Applied(refused, in.Now)
+		if why := in.Health.Why; why != "" {
+			other = errors.New(why)
+		} else { // the last error of an apply
+			lasting, other = nil, lasting
+		}
+		h = h.Seen(in).Applied(lasting, other, in.Now)
 		in.Health = h
 		d := Decide(in)
 		if d.State.Equal(&state) != (d.Subject == "") {
@@ -158,10 +160,17 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 		"another writer has changed it again and again": {func(i int) Input {
 			in := resting(5)
 			if i >= 15 && i < 300 {
-				in.Health.Why, in.Health.Lasts = "Deployment shop/web: is changed by hpa", true
+				in.Health.Lasts = "Deployment shop/web: is changed by hpa"
 			}
 			return in
 		}, "16 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again, 370 shop is well again"},
+		"a short failure beside another writer": {func(i int) Input {
+			in := refused(absent, func(i int) bool { return i >= 10 && i < 40 })(i)
+			if i >= 15 {
+				in.Health.Lasts = "Deployment shop/web: is changed by hpa"
+			}
+			return in
+		}, "15 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again"},
 		"it is taken when the minute is over": {refused(absent, func(i int) bool { return i < 60 }), ""},
 		"it is refused now and then":          {refused(absent, func(i int) bool { return i%100 < 40 }), ""},
 		"a Deployment that says so of itself counts by its pods": {
@@ -190,5 +199,31 @@ func TestHealthLooksAgain(t *testing.T) {
 	in.Health = Health{}.Seen(in)
 	if d := Decide(in); d.Subject != "" || !d.Requeue.Equal(noon.Add(time.Minute)) {
 		t.Errorf("%q, looks again at %s", d.Subject, d.Requeue)
+	}
+}
+
+// TestLastingFailureInARelease checks that a release records a failure that no retry ends, and that a short failure beside it makes no
+// commit.
+func TestLastingFailureInARelease(t *testing.T) {
+	unlabelled := fmt.Errorf("%w: %w", rollout.ErrUnlabelled, errors.New("no right to patch pods"))
+	fights := fmt.Errorf("Deployment shop/web is changed by hpa: %w", rollout.ErrOverwritten)
+	short := errors.New("the API server is not there")
+	both := fights.Error() + " " + unlabelled.Error()
+	_, in := atStep(nil, 1)
+	for _, step := range []struct {
+		name           string
+		lasting, other error
+		reason         string
+	}{
+		{"a short failure", nil, short, ""},
+		{"lasting failures", errors.Join(fights, unlabelled), nil, both},
+		{"a short failure beside them", errors.Join(fights, unlabelled), short, both},
+		{"no failure", nil, nil, ""},
+	} {
+		was := in.State.Reason
+		in.Health = Health{}.Applied(step.lasting, step.other, in.Now)
+		d := Decide(in)
+		compare.CheckNamed(t, step.name, []any{step.reason, step.reason != was}, []any{d.State.Reason, d.Subject != ""})
+		in.State = d.State
 	}
 }

@@ -305,10 +305,7 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 	if phase != rollout.Stalled {
 		var due time.Time
 		reason, due = lessRouted(in)
-		d.Requeue = rollout.Soonest(d.Requeue, due)
-		if reason == "" && in.Health.Lasts {
-			reason = in.Health.Why
-		}
+		reason, d.Requeue = cmp.Or(reason, in.Health.Lasts), rollout.Soonest(d.Requeue, due)
 	}
 	switch {
 	case d.State.Phase != phase:
