@@ -3,6 +3,7 @@ package traffic
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -141,11 +142,26 @@ func gatewayShares(rule map[string]any, r Route) shares {
 		isService := (kind == "" || kind == "Service") && (group == "" || group == "core")
 		return isService && (namespace == "" || namespace == r.Namespace)
 	})
-	if r.Headers != nil {
-		headers, _ := rollout.Plain(r.Headers) // texts always encode
-		backends.filter = map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers}
-	}
+	backends.headers = r.Headers
 	return backends
+}
+
+// gatewayFilters adds a step's headers to a backend's filters. The Gateway API allows one RequestHeaderModifier, so
+// the step's filter gets the other headers of an own filter.
+func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
+	encoded, _ := rollout.Plain(step) // texts always encode
+	headers := mapping(encoded)
+	filters = slices.DeleteFunc(filters, func(filter any) bool {
+		own, is := mapping(filter)["requestHeaderModifier"]
+		for field, all := range mapping(own) {
+			isChanged := func(header any) bool { return changes(step, text(header)+text(mapping(header)["name"])) }
+			if kept := slices.DeleteFunc(list(all), isChanged); len(kept) > 0 {
+				headers[field] = append(kept, list(headers[field])...)
+			}
+		}
+		return is
+	})
+	return append(filters, map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers})
 }
 
 // verify reads the conditions that controllers write for each parent, such as a Gateway (RouteParentStatus). The route

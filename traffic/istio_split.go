@@ -144,11 +144,14 @@ func (t istioTarget) sticks() bool {
 }
 
 // modify adds the step's headers to the requests for the canary's destination (HTTPRouteDestination.headers.request).
+// Its own changes of these headers end, because Istio removes headers before it sets any.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return
 	}
 	for field, headers := range map[string][]rollout.Header{"set": t.Headers.Set, "add": t.Headers.Add} {
+		own := mapping(mapping(mapping(canary["headers"])["request"])[field])
+		maps.DeleteFunc(own, func(name string, _ any) bool { return changes(t.Headers, name) })
 		for _, h := range headers {
 			set(canary, h.Value, "headers", "request", field, strings.ToLower(h.Name))
 		}

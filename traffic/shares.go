@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -11,9 +12,9 @@ import (
 // shares is a list of entries with weights, and the indices of the stable and the canary entry.
 type shares struct {
 	entries        []any
-	name           string // the field with the name of an entry's Service
-	stable, canary int    // -1 if absent
-	filter         any    // for the canary's entry; nil for none
+	name           string                  // the field with the name of an entry's Service
+	stable, canary int                     // -1 if absent
+	headers        *rollout.HeaderModifier // for the canary's entry; nil for none
 }
 
 // sharesOf finds the entries of the Rollout's two Services by name. The function "is", if given, must accept the entry.
@@ -53,10 +54,15 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 		i = s.stable
 	}
 	entry := s.like(i, r.Canary, weight)
-	if s.filter != nil {
-		entry["filters"] = append(list(entry["filters"]), s.filter)
+	if s.headers != nil {
+		entry["filters"] = gatewayFilters(list(entry["filters"]), s.headers)
 	}
 	return entry
+}
+
+// changes reports whether a step changes a header. It ignores case.
+func changes(step *rollout.HeaderModifier, name string) bool {
+	return slices.ContainsFunc(step.Names(), func(other string) bool { return strings.EqualFold(other, name) })
 }
 
 func (s shares) like(i int, service string, weight int) map[string]any {

@@ -30,7 +30,7 @@ var budgets = map[string]budget{
 	"rollout":    {6_489, 521},
 	"simulate":   {3_515, 100},
 	"strategies": {8_035, 210},
-	"traffic":    {4_047, 23},
+	"traffic":    {4_072, 23},
 	"views":      {7_352, 192},
 }
 
