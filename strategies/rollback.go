@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,12 +201,12 @@ func laterOnly(t, now time.Time) time.Time {
 }
 
 // settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It returns 0 if no
-// route is recorded. If the release's commit is lost, it uses the specs of the head.
+// route is recorded. If the source, whose routes are in force, is lost, it uses the specs of the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
-	specs := releaseSpecs(in)
-	if specs == nil && in.Head.Render != nil {
-		specs = in.Head.Render.Specs
+	var specs []rollout.Spec
+	if r := cmp.Or(in.Source, in.Head.Render); r != nil {
+		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
 		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. With in-place

@@ -353,3 +353,23 @@ func TestRouteThatIsNotThere(t *testing.T) {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}
 }
+
+// TestRollbackWithoutItsRouter checks that a rollback keeps the new pods while proxies may send them requests, although the push that
+// causes the rollback has no router.
+func TestRollbackWithoutItsRouter(t *testing.T) {
+	h, in := routedAt(1)
+	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: noon}
+	h.push(func(x *source) {
+		x.workloads[0].spec.Scaling = rollout.InPlace
+		x.workloads[0].editCanary(func(c *rollout.Canary) { c.Traffic = nil })
+	})
+	in.Head = h.headInput()
+	for _, row := range []struct {
+		after  time.Duration
+		source string
+	}{{0, commitID(1)}, {2 * time.Second, commitID(1)}, {2 * time.Second, commitID(0)}} {
+		in.Now = in.Now.Add(row.after)
+		transition(&in, h)
+		compare.CheckNamed(t, "phase and commit", []any{rollout.Aborting, row.source}, []any{in.State.Phase, in.State.Source})
+	}
+}
