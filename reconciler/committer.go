@@ -51,7 +51,7 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 			refused = errors.Join(refused, fmt.Errorf("app %s: %w", app, result.unpushed))
 			since := cmp.Or(r.refused[app].since, now)
 			r.refused[app] = refusal{since, now.Add(r.Spread(backoff(now.Sub(since))))}
-		} else if !r.isBehind {
+		} else if !r.isBehind && r.Only == nil { // with Only, nothing is pushed
 			result.unpushed = err
 		}
 		r.answered[app] = result

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -12,15 +13,15 @@ import (
 
 // TestOnlyRollbacks runs a process that may only roll back, as abort --now does. It pushes nothing, although Git answers. A promotion in
 // Git, and a request about another app, make it write nothing. A request about its app makes it roll back, and the next full process
-// records the abort.
+// records the abort. Its reports have errors of the cluster, and no error about a push.
 func TestOnlyRollbacks(t *testing.T) {
 	w := paused(t, nil)
-	all, isBack := w.r.Options, false
+	all, isBack, problem := w.r.Options, false, error(nil)
 	w.commit("promoted", promotion(w, "full"))
 	start := func(apps ...string) {
 		o := all
 		o.Only = apps
-		telling(func(a report.App) { isBack = strategies.IsRolledBack(a.Input, a.Decision) })(&o)
+		telling(func(a report.App) { isBack, problem = strategies.IsRolledBack(a.Input, a.Decision), a.Err })(&o)
 		w.r, w.cluster.applied, w.cluster.pruned = New(o), nil, nil
 		w.passes(10)
 	}
@@ -48,6 +49,16 @@ func TestOnlyRollbacks(t *testing.T) {
 	start("shop")
 	w.wantBackPods()
 	compare.CheckNamed(t, "seen as rolled back by the next user", true, isBack)
+	compare.CheckNamed(t, "the error, although nothing is pushed", "<nil>", fmt.Sprint(problem))
+	w.cluster.refuses = func(o rollout.Object) error {
+		if o.Kind() == "ConfigMap" {
+			return errors.New("denied")
+		}
+		return nil
+	}
+	start("shop")
+	compare.CheckNamed(t, "the error of a refused object", "denied", fmt.Sprint(problem))
+	w.cluster.refuses = nil
 
 	w.r = New(all)
 	w.pass()

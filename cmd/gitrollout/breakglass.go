@@ -47,11 +47,9 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 			return usagef("--now needs --break-glass")
 		case !g.on:
 			return push(cmd, args)
-		}
-		if len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run") {
+		case len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run"):
 			return usagef("--break-glass takes names of apps, and neither --selector nor --dry-run")
-		}
-		if *reason == "" {
+		case *reason == "":
 			return usagef("--break-glass needs --reason, which Git records when it answers")
 		}
 		return g.abort(cmd.Context(), slices.Compact(slices.Sorted(slices.Values(args))), *reason)
@@ -197,12 +195,11 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	g.open = slices.Clone(apps)
 	l.sinks.Others = append(l.sinks.Others, (&transitions{streams: g.streams, held: map[string]string{}}).tell, g.tell)
 	for last := ""; ; <-time.After(time.Second / 4) {
-		looked, err := l.Turn(ctx, reconciler.PumpIn, time.Now), l.Turn(ctx, reconciler.PumpApps, time.Now)
+		err := errors.Join(l.Turn(ctx, reconciler.PumpIn, time.Now), l.Turn(ctx, reconciler.PumpApps, time.Now))
 		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // the push fails, and the next turn of PumpApps reports the rollback
-		if len(g.open) == 0 && err == nil {
+		switch {
+		case len(g.open) == 0:
 			return g.failed
-		}
-		switch err = errors.Join(looked, err); {
 		case ctx.Err() != nil:
 			return &failure{exitNotYet, errors.Join(g.failed, fmt.Errorf("%s: not rolled back after %s, and not recorded in "+
 				"Git; to continue, repeat the command", strings.Join(g.open, ", "), nowTimeout), err)}
@@ -213,22 +210,25 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	}
 }
 
-// tell follows the rollbacks by the reports of passes.
+// tell follows the rollbacks by the reports of passes. After an error, it waits for the next pass if a retry can help.
 func (g *breakGlass) tell(r report.Report) {
 	for _, a := range r.Apps {
-		name, d, text := a.Input.App.Name, a.Decision, ""
+		name, d, text := a.Input.App.Name, a.Decision, "not rolled back"
 		i, isAborting := slices.Index(g.open, name), d.State.Phase == rollout.Aborting
+		isBack := strategies.IsRolledBack(a.Input, d) || a.Before.Phase == rollout.Aborting && !isAborting
+		refused, _ := errors.AsType[*cluster.Error](a.Err)
+		isFinal := rollout.IsInvalid(a.Err) || refused != nil && !refused.Temporary()
 		switch {
-		case i < 0, a.Err != nil && !isAborting:
+		case i < 0, a.Err != nil && (!isBack || !isFinal), isAborting && !isBack && !d.Stale:
 			continue
 		case d.Stale && a.Input.Pending != nil:
 			text = "a reconciler runs again, and continues from a newer record"
-		case strategies.IsRolledBack(a.Input, d), a.Before.Phase == rollout.Aborting && !isAborting:
+		case a.Err != nil:
+			g.failed = errors.Join(g.failed, fmt.Errorf("app %s: all pods have the stable version, but the cluster refuses %w; "+
+				"to continue, repeat the command", name, a.Err))
+		case isBack:
 			text = "all pods have the stable version; the annotation stays until a reconciler has recorded the abort in Git"
-		case isAborting && !d.Stale:
-			continue
 		default:
-			text = "not rolled back"
 			g.failed = errors.Join(g.failed, fmt.Errorf("app %s is not rolled back: the annotation aborts no release of the "+
 				"clone's record, which has serial %d; the cluster has serial %d", name, a.Before.Serial, a.Input.Observed.Serial()))
 		}
