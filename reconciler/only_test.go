@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -15,15 +16,23 @@ import (
 // Git, and a request about another app, make it write nothing. A request about its app makes it roll back, and the next full process
 // records the abort. Its reports have errors of the cluster, and no error about a push.
 func TestOnlyRollbacks(t *testing.T) {
-	w := paused(t, nil)
+	roles := &roleWriter{}
+	w := newWorld(t, func(o *Options) { o.Annotations = roles })
+	for _, v := range []string{"v1", "v2"} {
+		w.follow(v+" with a role", map[string]string{"apps/shop/app.yaml": strings.Replace(version(v),
+			"{canary: {", "{canary: {canaryMetadata: {labels: {role: canary}}, ", 1)})
+	}
+	w.want(rollout.Paused, 2)
+	compare.CheckNamed(t, "a full process patches pods", true, roles.asked > 0)
 	all, isBack, problem := w.r.Options, false, error(nil)
 	w.commit("promoted", promotion(w, "full"))
 	start := func(apps ...string) {
 		o := all
 		o.Only = apps
 		telling(func(a report.App) { isBack, problem = strategies.IsRolledBack(a.Input, a.Decision), a.Err })(&o)
-		w.r, w.cluster.applied, w.cluster.pruned = New(o), nil, nil
+		w.r, w.cluster.applied, w.cluster.pruned, roles.asked = New(o), nil, nil, 0
 		w.passes(10)
+		compare.CheckNamed(t, "patched pods", 0, roles.asked)
 	}
 	request := func() {
 		for _, d := range w.cluster.Deployments {
