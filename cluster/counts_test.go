@@ -118,6 +118,7 @@ func TestUnorderedPods(t *testing.T) {
 	sets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "StatefulSet")
 	for spec, want := range map[string]bool{
 		`{"reserveOrdinals": [1, "3-5"]}`:                                true,
+		`{"reserveOrdinals": []}`:                                        false,
 		`{"updateStrategy": {"rollingUpdate": {"unorderedUpdate": {}}}}`: true,
 		`{"updateStrategy": {"rollingUpdate": {"partition": 2}}}`:        false,
 	} {
