@@ -118,6 +118,11 @@ func TestSpecs(t *testing.T) {
 			func(s *rollout.Spec) { s.Canary, s.Scaling = &rollout.Canary{MinPodsPerReplicaSet: 2}, rollout.Surge }},
 		"dynamic stable scale": {deploymentHead + "---\n" + ownHead + "  strategy: {canary: {dynamicStableScale: true}}\n",
 			func(s *rollout.Spec) { s.Canary = &rollout.Canary{DynamicStableScale: true} }},
+		"metadata by role": {deploymentHead + "---\n" + ownHead + "  strategy: {canary: {canaryMetadata: {annotations: {Example.com/Note: a}}, " +
+			"stableMetadata: {labels: {example.com/Role: b}}}}\n", func(s *rollout.Spec) {
+			s.Canary, s.NewMetadata = &rollout.Canary{}, `{"annotations":{"Example.com/Note":"a"}}`
+			s.StableMetadata = `{"labels":{"example.com/Role":"b"}}`
+		}},
 		"blue-green": {deploymentHead + serviceDocs + ownHead + "  strategy: {blueGreen: {activeService: web, previewService: next}}\n",
 			func(s *rollout.Spec) {
 				s.Scaling, s.BlueGreen = rollout.Surge, &rollout.BlueGreen{ActiveService: "web", PreviewService: "next",
