@@ -206,7 +206,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the writer of the next commit. It has a new epoch after another process's commit.
+// nextWriter returns this process as the writer of the next commit. Its epoch is new unless the last epoch was its own.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
