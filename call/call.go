@@ -24,11 +24,10 @@ const maxWait = 10 * time.Second
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error may contain
-	Now     func() time.Time
-	Most    int64         // largest response in bytes; default 1 MiB
-	Tries   int           // maximum number of attempts if errors are transient; default 1
-	Backoff time.Duration // pause before the second attempt; each later pause is twice as long; default 250ms
-	Name    string        // name of the server in errors; default "the server"
+	Most    int64                            // largest response in bytes; default 1 MiB
+	Tries   int                              // maximum number of attempts if errors are transient; default 1
+	Backoff time.Duration                    // pause before the second attempt; doubles for each later one; default 250ms
+	Name    string                           // name of the server in errors; default "the server"
 }
 
 // Request is an HTTP request for a Caller.

@@ -21,7 +21,7 @@ import (
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
 
 func newCaller() *Caller {
-	return &Caller{Client: Clients(), Secrets: &Secrets{}, Now: func() time.Time { return testNow }, Tries: 4, Backoff: time.Millisecond}
+	return &Caller{Client: Clients(), Secrets: &Secrets{}, Tries: 4, Backoff: time.Millisecond}
 }
 
 // serve starts a server with a handler and returns the server's URL.
@@ -43,6 +43,7 @@ func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
 		w.Header().Set("Retry-After", after)
+		w.Header().Set("Date", testNow.Format(http.TimeFormat))
 		w.WriteHeader(status)
 	})
 	return Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
@@ -235,15 +236,16 @@ func TestError(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	c := newCaller()
 	for text, want := range map[string]time.Duration{
 		"": 0, "0": 0, "-1": 0, "x": 0, "NaN": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond,
 		"604800": time.Hour, "1e300": time.Hour, "+Inf": time.Hour,
 		testNow.Add(time.Minute).Format(http.TimeFormat): time.Minute, testNow.Add(-time.Minute).Format(http.TimeFormat): 0,
 		testNow.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
 	} {
-		compare.CheckNamed(t, text, want, Pause(http.Header{"Retry-After": {text}}, c.Now))
+		compare.CheckNamed(t, text, want, Pause(http.Header{"Retry-After": {text}, "Date": {testNow.Format(http.TimeFormat)}}))
 	}
+	compare.CheckNamed(t, "a date, without the server's time", time.Duration(0),
+		Pause(http.Header{"Retry-After": {testNow.Format(http.TimeFormat)}}))
 }
 
 func TestBackoff(t *testing.T) {

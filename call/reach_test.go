@@ -40,7 +40,7 @@ func TestNothingOfThisMachineIsAsked(t *testing.T) {
 	ask := func(client func(bool) *http.Client, url string) error {
 		ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer end()
-		c := Caller{Client: client, Secrets: &Secrets{}, Now: time.Now}
+		c := Caller{Client: client, Secrets: &Secrets{}}
 		_, err := c.Do(ctx, Request{Method: http.MethodGet, Base: url})
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 // MaxMessage is the maximum length of a server's message in an error, in characters.
 const MaxMessage = 300
 
-// maxBreak limits the result of Pause, because a date from a server with a wrong clock may be far in the future.
+// maxBreak limits the result of Pause, because a wrong configuration may request days.
 const maxBreak = time.Hour
 
 // refused returns the error for a response whose status is not a success.
@@ -29,7 +29,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
 		What: r.what(), Status: res.StatusCode, Header: res.Header, Message: c.Secrets.Reason(body),
-		After:  Pause(res.Header, c.Now),
+		After:  Pause(res.Header),
 		Passes: undone || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented,
 		undone: undone,
 	}
@@ -67,14 +67,15 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that the header Retry-After requests, at most 1h. If now is nil, Pause ignores dates.
-func Pause(header http.Header, now func() time.Time) time.Duration {
+// Pause returns the pause that the header Retry-After requests, at most 1h. A date counts from the header Date.
+func Pause(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
 		return time.Duration(min(seconds, maxBreak.Seconds()) * float64(time.Second))
 	}
-	if at, err := http.ParseTime(text); err == nil && now != nil {
-		return min(max(at.Sub(now()), 0), maxBreak)
+	until, _ := http.ParseTime(text) // zero for other texts
+	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
+		return min(max(until.Sub(sent), 0), maxBreak)
 	}
 	return 0
 }

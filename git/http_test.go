@@ -152,6 +152,11 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 		"nothing":      {answer(200, advertisement, ""), git.ErrUnreachable, ""},
 		"error line":   {answer(200, advertisement, "0019ERR access denied: no"), git.ErrAuth, "access denied"},
 		"SHA-256":      {answer(200, advertisement, "000eversion 2\n0019object-format=sha256\n0000"), nil, "sha256"},
+		"rate limit until": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", "Sun, 29 Nov 2026 12:00:00 GMT")
+			w.Header().Set("Retry-After", "Sun, 29 Nov 2026 12:00:30 GMT")
+			http.Error(w, "slow down", http.StatusTooManyRequests)
+		}, git.ErrUnreachable, "slow down"},
 		"redirect in a loop": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"?service=git-upload-pack", http.StatusMovedPermanently)
 		}, nil, "redirects"},
@@ -165,7 +170,7 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("Fetch: %v, want %v with %q", err, c.want, c.text)
 			}
-			if name == "rate limit" && rollout.RetryAfter(err) != 30*time.Second {
+			if strings.HasPrefix(name, "rate limit") && rollout.RetryAfter(err) != 30*time.Second {
 				t.Errorf("the next attempt waits %s, want as long as the server says", rollout.RetryAfter(err))
 			}
 			if strings.Contains(err.Error(), "<html>") {

@@ -35,7 +35,7 @@ func (s *session) json(ctx context.Context, from string, r call.Request, in, out
 
 func (s *session) caller(name string) *call.Caller {
 	return &call.Caller{
-		Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries, Backoff: s.deps.Backoff, Name: name,
+		Client: s.deps.Client, Secrets: &s.Secrets, Tries: maxTries, Backoff: s.deps.Backoff, Name: name,
 	}
 }
 

@@ -56,6 +56,5 @@ func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, erro
 }
 
 func serviceDeps(client *cluster.Client) service.Deps {
-	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client, ""), Getenv: os.Getenv, ReadFile: os.ReadFile,
-		Now: time.Now}
+	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client, ""), Getenv: os.Getenv, ReadFile: os.ReadFile}
 }

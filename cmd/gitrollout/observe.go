@@ -171,7 +171,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	tracers := []report.Tracer{seen.noteFetch, m.Trace(l.Stats)}
 	if slices.ContainsFunc(tracing.Variables(), func(name string) bool { return os.Getenv(name) != "" }) {
 		t, err := tracing.Start(ctx, tracing.Options{
-			Version: v.Version, Cluster: l.source.cluster, Now: time.Now,
+			Version: v.Version, Cluster: l.source.cluster,
 			Problem: func(err error) { seen.log.Warn("traces are not sent", "error", err) },
 		})
 		if err != nil {

@@ -77,5 +77,5 @@ func (c *syncCommand) ask(ctx context.Context, w *console.Session) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return forge.Hook{Secret: secret, Remote: w.Repo.Remote().String(), Branch: w.Branch, Now: time.Now}.Ask(ctx, url)
+	return forge.Hook{Secret: secret, Remote: w.Repo.Remote().String(), Branch: w.Branch}.Ask(ctx, url)
 }

@@ -91,7 +91,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 		return "", expires, err
 	}
 	caller := call.Caller{
-		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Now: a.Now, Name: "GitHub",
+		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Name: "GitHub",
 	}
 	var answer struct {
 		Token   string    `json:"token"`

@@ -166,7 +166,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	if l.auth.Refused != nil && res.StatusCode == http.StatusUnauthorized {
 		l.auth.Refused()
 	}
-	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
+	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header))
 }
 
 // drained is a response body. Close first reads up to 4 KiB, so that the connection can be reused.

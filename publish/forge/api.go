@@ -57,7 +57,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	if err := a.space(ctx, method); err != nil {
 		return err
 	}
-	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Now: a.now, Most: maxAnswer}
+	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Most: maxAnswer}
 	r := call.Request{Method: method, Base: a.base, Path: path, Query: values, Header: a.header(token)}
 	answer, err := caller.JSON(ctx, r, in, out)
 	a.heed(answer.Header)

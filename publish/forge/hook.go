@@ -71,7 +71,7 @@ func (h Hook) Ask(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	caller := call.Caller{Client: call.Clients(), Secrets: &call.Secrets{}, Now: h.Now}
+	caller := call.Caller{Client: call.Clients(), Secrets: &call.Secrets{}}
 	_, err = caller.Do(ctx, call.Request{Method: http.MethodPost, Base: url, Body: body, Type: "application/json",
 		Accept: func(status int) bool { return status == http.StatusAccepted },
 		Header: http.Header{"X-GitHub-Event": {"push"},

@@ -75,8 +75,9 @@ func TestBreakOf(t *testing.T) {
 		message string
 		want    time.Duration
 	}{
-		"seconds":       {429, map[string]string{"Retry-After": "7"}, "", 7 * time.Second},
-		"a date":        {503, map[string]string{"Retry-After": now.Add(9 * time.Second).Format(http.TimeFormat)}, "", 9 * time.Second},
+		"seconds": {429, map[string]string{"Retry-After": "7"}, "", 7 * time.Second},
+		"a date": {503, map[string]string{"Retry-After": now.Add(9 * time.Second).Format(http.TimeFormat),
+			"Date": now.Format(http.TimeFormat)}, "", 9 * time.Second},
 		"a wrong clock": {429, map[string]string{"Retry-After": "99999999"}, "", time.Hour},
 		"no header":     {429, nil, "", time.Minute},
 		"secondary":     {403, nil, "You have exceeded a secondary rate limit", time.Minute},

@@ -38,15 +38,14 @@ func variable(name string) string {
 
 // newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
 // CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. An error names the invalid variable.
-func newExporter(now func() time.Time) (*exporter, error) {
+func newExporter() (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
 	if err != nil {
 		return nil, err
 	}
 	e.caller = call.Caller{
-		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Now: now, Tries: 4,
-		Name: "the collector",
+		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Tries: 4, Name: "the collector",
 	}
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
 	if e.ask.Base == "" { // without an endpoint for traces, use the endpoint for all signals

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
@@ -15,7 +14,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
 	defer server.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	e, err := newExporter(time.Now)
+	e, err := newExporter()
 	if err != nil {
 		t.Fatal(err)
 	}

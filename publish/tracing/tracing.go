@@ -25,8 +25,7 @@ func Variables() []string {
 type Options struct {
 	Version string
 	Cluster string
-	Now     func() time.Time // the clock for a collector's Retry-After header
-	Problem func(error)      // called when spans cannot be sent, from any goroutine
+	Problem func(error) // called when spans cannot be sent, from any goroutine
 }
 
 // Tracing sends spans until Stop is called.
@@ -37,7 +36,7 @@ const scope = "gitrollout.dev/gitrollout"
 
 // Start prepares the export to the collector in the environment. If the collector does not respond, no pass waits.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
-	exporter, err := newExporter(o.Now)
+	exporter, err := newExporter()
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}

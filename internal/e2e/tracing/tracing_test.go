@@ -80,7 +80,7 @@ func must(tb testing.TB, err error) {
 func start(tb testing.TB) *tracing.Tracing {
 	tb.Helper()
 	sender, err := tracing.Start(tb.Context(),
-		tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { tb.Error(err) }})
+		tracing.Options{Version: "v1", Cluster: "prod-eu", Problem: func(err error) { tb.Error(err) }})
 	must(tb, err)
 	return sender
 }
@@ -140,7 +140,7 @@ func TestCollectorIsAway(t *testing.T) {
 	s.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
 	told := make(chan error, 8)
-	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { told <- err }})
+	sender, err := tracing.Start(t.Context(), tracing.Options{Problem: func(err error) { told <- err }})
 	must(t, err)
 	for range 10_000 { // far more spans than the queue can have: a pass does not wait for a collector
 		trace(t.Context(), sender, report.PartPass, "", nil)
@@ -162,7 +162,7 @@ func TestWrongVariable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 			t.Setenv(name, value)
-			_, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now})
+			_, err := tracing.Start(t.Context(), tracing.Options{})
 			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)
 			}
@@ -192,7 +192,7 @@ func TestTrustedCollector(t *testing.T) {
 
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	sender, err := tracing.Start(b.Context(), tracing.Options{Now: time.Now, Problem: func(error) {}})
+	sender, err := tracing.Start(b.Context(), tracing.Options{Problem: func(error) {}})
 	must(b, err)
 	for b.Loop() {
 		trace(b.Context(), sender, report.PartApply, "shop", nil)

@@ -23,7 +23,6 @@ type Deps struct {
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
 	TLS      *tls.Config // for email; nil for the system's certificates
-	Now      func() time.Time
 }
 
 // Timeout limits an attempt to send a message.
@@ -147,7 +146,7 @@ var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTo
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
-	caller := call.Caller{Client: s.Client, Secrets: &s.Secrets, Now: s.Now}
+	caller := call.Caller{Client: s.Client, Secrets: &s.Secrets}
 	a, err := caller.Do(ctx, call.Request{
 		Method: http.MethodPost, Base: address, Header: header, Body: body, Type: media + "; charset=utf-8", StatusOnly: true,
 	})

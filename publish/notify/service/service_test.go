@@ -230,7 +230,7 @@ func receiverOf(name, server string) rollout.Receiver {
 }
 
 func deps(server string) Deps {
-	return Deps{Client: call.Clients(), Getenv: env(server), Now: func() time.Time { return at }}
+	return Deps{Client: call.Clients(), Getenv: env(server)}
 }
 
 func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Message {
@@ -390,6 +390,7 @@ func TestFailures(t *testing.T) {
 			status(429)(w, r)
 		}, after: 7 * time.Second, says: "429"},
 		{name: "503 until", answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", at.Format(http.TimeFormat))
 			w.Header().Set("Retry-After", at.Add(2*time.Minute).Format(http.TimeFormat))
 			status(503)(w, r)
 		}, after: 2 * time.Minute, says: "503"},
