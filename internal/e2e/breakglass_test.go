@@ -97,6 +97,36 @@ func TestBreakGlassNow(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 }
 
+// TestBreakGlassNowIsRefused aborts a release by "abort --break-glass --now" while the API server refuses writes of the app's ConfigMap.
+// All pods get the stable version. Then the command fails, and names the ConfigMap.
+func TestBreakGlassNowIsRefused(t *testing.T) {
+	t.Parallel()
+	files := func(version string) map[string]string {
+		app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}").at(version)
+		app.more = map[string]string{"config.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}, data: {of: " + version + "}}\n"}
+		return app.files()
+	}
+	w := running(t, files("v1"))
+	w.stage("v2", files("v2"))
+	clone := w.userClone()
+	w.kill()
+	proxy := proxyOf(t, w)
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if changesCluster(r) && strings.Contains(r.URL.Path, "/configmaps/") {
+			http.Error(rw, "no", http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(api.Close)
+	out, err := w.breakGlass(clone, kubeconfigOf(t, api.URL), "v2 burns")
+	want := "all pods have the stable version, but the cluster refuses ConfigMap " + w.ns + "/shop: "
+	if err == nil || !strings.Contains(oneLine(out), want) {
+		t.Errorf("%v, want %q in\n%s", err, want, out)
+	}
+	w.pods.awaitReady(t, map[string]int{"v1": 2})
+}
+
 // userClone returns a new clone of the repository, as a user's working copy. The flags are flags of git clone.
 func (w *world) userClone(flags ...string) string {
 	w.t.Helper()
