@@ -95,12 +95,7 @@ func (h *outbox) isRecorded(app string) bool {
 	return h.answered[app].commit != ""
 }
 
-func (h *outbox) notify() {
-	select {
-	case h.news <- struct{}{}:
-	default:
-	}
-}
+func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
 // waits reports whether there is something to push, whether it includes a rollback, and the earliest time of the push.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {

@@ -96,13 +96,13 @@ func (l *poller) current() *gitView { return l.seen.Load() }
 // look fetches Git once and publishes a view. If a commit is unreadable, the last view stays, and no app advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
-	heads, err := l.fetch(ctx)
-	if err != nil {
-		l.unreachable = true
+	fetching, end := l.begin(ctx, report.PartFetch, "")
+	heads, err := l.Repository.Fetch(fetching)
+	end(err)
+	answers := l.unreachable
+	if l.unreachable = err != nil; err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
-	answers := l.unreachable
-	l.unreachable = false
 	defer l.looked()
 	was := l.current()
 	next, err := l.viewOf(ctx, was, heads)
@@ -118,13 +118,6 @@ func (l *poller) look(ctx context.Context) error {
 		errs = errors.Join(errs, u.Err)
 	}
 	return errs
-}
-
-func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
-	ctx, end := l.begin(ctx, report.PartFetch, "")
-	heads, err := l.Repository.Fetch(ctx)
-	end(err)
-	return heads, err
 }
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {

@@ -244,16 +244,14 @@ func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
 // Poll makes Run fetch Git soon, but at most once a second. Poll does not block, and any goroutine may call it.
-func (r *Reconciler) Poll() {
-	select {
-	case r.asked <- false:
-	default: // a fetch is requested already
-	}
-}
+func (r *Reconciler) Poll() { offer(r.asked, false) }
 
-func (r *Reconciler) want() {
+func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }
+
+// offer sends a value to a channel, unless the channel still has an unread value.
+func offer[T any](to chan T, v T) {
 	select {
-	case r.wanted <- struct{}{}:
+	case to <- v:
 	default:
 	}
 }

@@ -103,9 +103,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	defer next.Stop()
 	due, failing, away := time.Now(), time.Time{}, time.Time{} // away: since when fetches fail
 	at := func(when time.Time) {
-		if due = when; when.Before(time.Now()) {
-			due = time.Now()
-		}
+		due = rollout.Later(when, time.Now())
 		next.Reset(time.Until(due))
 	}
 	for {
@@ -223,11 +221,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {
-		select {
-		case r.asked <- true:
-		default:
-			r.Poll()
-		}
+		offer(r.asked, true)
 		err = nil
 	}
 	r.errorLog.about("the record", errors.Join(refused, err))

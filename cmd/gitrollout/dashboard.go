@@ -160,8 +160,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return err
 	}
 	broken := make(chan error, 1)
-	end := c.options.serve(listener, server, func(err error) { broken <- err })
-	defer end()
+	defer c.options.serve(listener, server, func(err error) { broken <- err })()
 	if _, err := fmt.Fprintf(c.out, "http://%s shows cluster %s; Ctrl-C ends it\n", listener.Addr(),
 		w.Cluster); err != nil {
 		return err
@@ -183,15 +182,12 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 		if ctx.Err() != nil {
 			return nil
 		}
+		left := gone(board, w.Apps)
 		if err != nil {
-			trouble, l.Apps = err.Error(), nil
+			trouble, l.Apps, left = err.Error(), nil, nil
 		}
 		if trouble != "" {
 			l.Note = "as of the last time that Git could be read: " + trouble
-		}
-		var left []string
-		if err == nil {
-			left = gone(board, w.Apps)
 		}
 		if err := board.Show(time.Now(), l.Note, l.Apps, left); err != nil {
 			return err

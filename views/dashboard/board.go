@@ -55,19 +55,14 @@ func (b *Board) Cluster() string { return b.cluster }
 
 // Show adds or updates apps, removes the apps in "gone", and sets the note. New samples have the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
-	type update struct {
-		app       status.App
-		row       Row
-		json, raw []byte
-	}
-	updates := make([]update, len(apps))
+	updates := make([]shown, len(apps))
 	for i, a := range apps {
-		u := update{app: a, row: rowOf(a)}
+		u := shown{app: a, row: rowOf(a)}
 		var err error
 		if u.json, err = json.Marshal(a); err != nil {
 			return err
 		}
-		if u.raw, err = json.Marshal(u.row); err != nil {
+		if u.rowAsBefore, err = json.Marshal(u.row); err != nil {
 			return err
 		}
 		updates[i] = u
@@ -91,8 +86,8 @@ func (b *Board) Show(now time.Time, note string, apps []status.App, gone []strin
 		}
 		news = true
 		s.app, s.json, s.number = u.app, u.json, next
-		if !bytes.Equal(s.rowAsBefore, u.raw) {
-			s.row, s.rowAsBefore, s.rowNumber = u.row, u.raw, next
+		if !bytes.Equal(s.rowAsBefore, u.rowAsBefore) {
+			s.row, s.rowAsBefore, s.rowNumber = u.row, u.rowAsBefore, next
 		}
 		s.moves = s.moves.add(now, u.app)
 	}
@@ -149,13 +144,6 @@ func (b *Board) Listing() status.Listing {
 		a.Metrics = withoutQueries(a.Metrics)
 		return a
 	})}
-}
-
-// Rows returns the row of each app for the fleet view, sorted by name.
-func (b *Board) Rows() []Row {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return rollout.Mapped(slices.Sorted(maps.Keys(b.apps)), func(name string) Row { return b.apps[name].row })
 }
 
 // Detail is the data of an app's page.

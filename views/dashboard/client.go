@@ -43,24 +43,20 @@ func NewClient(address string, args []string) (*Client, error) {
 // Refresh reads the data for the next Listing.
 func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	var l status.Listing
+	var err error
 	if len(v.args) == 0 {
-		if err := v.get(ctx, &l, "api", "v1", "apps"); err != nil {
-			return false, err
+		err = v.get(ctx, &l, "api", "v1", "apps")
+	} else {
+		l.Apps = make([]status.App, 1)
+		if err = v.get(ctx, &l.Apps[0], "api", "v1", "apps", v.args[0]); errors.Is(err, ErrNoSuchApp) {
+			err = fmt.Errorf("the reconciler at %s has no app %q: %w", v.base.Redacted(), v.args[0], err)
 		}
+		l.Cluster = l.Apps[0].Cluster
+	}
+	if err == nil {
 		v.seen = l
-		return true, nil
 	}
-	l.Apps = make([]status.App, 1)
-	err := v.get(ctx, &l.Apps[0], "api", "v1", "apps", v.args[0])
-	if errors.Is(err, ErrNoSuchApp) {
-		return false, fmt.Errorf("the reconciler at %s has no app %q: %w", v.base.Redacted(), v.args[0], err)
-	}
-	if err != nil {
-		return false, err
-	}
-	l.Cluster = l.Apps[0].Cluster
-	v.seen = l
-	return true, nil
+	return err == nil, err
 }
 
 // Names returns the names of all apps.

@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -89,20 +89,12 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := newSessions(o.Now, o.Secure)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: sealed,
+	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: newSessions(o.Now, o.Secure),
 		origin: http.NewCrossOriginProtection()}
-	files, err := fs.Sub(embedded, "assets")
-	if err != nil {
-		return nil, err
-	}
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
-	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", assets(http.FileServerFS(files))))
+	s.mux.Handle("GET /assets/", assets(http.FileServerFS(embedded)))
 	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
 	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.forPeople("changes",
@@ -152,7 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // assets returns a handler that serves files. Instead of a folder's listing, it responds with 404.
 func assets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
+		if strings.HasSuffix(r.URL.Path, "/") {
 			http.NotFound(w, r)
 			return
 		}
@@ -181,14 +173,15 @@ func (s *Server) page(name string) http.HandlerFunc {
 // plain serves all apps as one page, for browsers without JavaScript.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
-	rows := slices.DeleteFunc(s.Board.Rows(), func(row Row) bool {
+	all, _, _, _ := s.Board.since(0)
+	all.Apps = slices.DeleteFunc(all.Apps, func(row Row) bool {
 		return !row.matches(q) || phase != "" && string(row.Phase) != phase
 	})
 	s.render(w, "plain.html", struct {
-		Cluster, Query, Phase string
-		Phases                []rollout.Phase
-		Rows                  []Row
-	}{s.Board.Cluster(), q, phase, rollout.Phases(), rows})
+		fleet
+		Query, Phase string
+		Phases       []rollout.Phase
+	}{all, q, phase, rollout.Phases()})
 }
 
 func (s *Server) render(w http.ResponseWriter, name string, data any) {

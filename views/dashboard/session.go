@@ -38,10 +38,9 @@ type session struct {
 	Expires time.Time `json:"expires"`
 }
 
-func newSessions(now func() time.Time, secure bool) (*sessions, error) {
-	key := make([]byte, 32)
-	_, err := rand.Read(key)
-	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
+func newSessions(now func() time.Time, secure bool) *sessions {
+	key := []byte(rand.Text() + rand.Text()) // 260 random bits
+	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}
 }
 
 // seal encodes data with a MAC. Only this process can open it, and only for the same purpose.

@@ -22,8 +22,7 @@ import (
 // visitor can get the cookie of a sign-in in progress, which must not be accepted as a session.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
-	s, err := newSessions(func() time.Time { return now }, false)
-	must(t, err)
+	s := newSessions(func() time.Time { return now }, false)
 	whole := session{Person: Person{Name: "Ann", Email: "ann@example.com"}, CSRF: "x", Expires: now.Add(time.Hour)}
 	for purpose, counts := range map[string]bool{"session": true, "flow": false, "": false, "sessio": false} {
 		sealed, err := s.seal(purpose, whole)
@@ -39,13 +38,10 @@ func TestASealIsForOnePurpose(t *testing.T) {
 
 // FuzzOpen checks that open refuses each text that this process has not sealed.
 func FuzzOpen(f *testing.F) {
-	s, err := newSessions(time.Now, false)
-	must(f, err)
+	s := newSessions(time.Now, false)
 	sealed, err := s.seal("session", session{Person: Person{Name: "Ann"}, Expires: time.Now().Add(time.Hour)})
 	must(f, err)
-	other, err := newSessions(time.Now, false)
-	must(f, err)
-	foreign, _ := other.seal("session", session{Person: Person{Name: "Eve"}})
+	foreign, _ := newSessions(time.Now, false).seal("session", session{Person: Person{Name: "Eve"}})
 	for _, seed := range []string{
 		sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + ".",
 	} {
