@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
+	invalid     error           // what was invalid at the last fetch, and unreadable records
 	judged      string          // the refused head against which all apps were last checked: its commit and the reason
 }
 
@@ -118,6 +120,21 @@ func (l *poller) look(ctx context.Context) error {
 		errs = errors.Join(errs, u.Err)
 	}
 	return errs
+}
+
+// tellProblem reports the error of a poll. If fetches fail since "away", it adds what was invalid before.
+func (l *poller) tellProblem(err error, away time.Time) {
+	if away.IsZero() {
+		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
+	} else {
+		err = fmt.Errorf("reading Git has failed since %s, so new commits are not seen: %w",
+			away.UTC().Format("2006-01-02 15:04:05 UTC"), err)
+	}
+	text := ""
+	if err = errors.Join(err, l.invalid); err != nil {
+		text = strings.ReplaceAll(err.Error(), "\n", ";\n")
+	}
+	l.tell(report.Report{Problem: &text})
 }
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {

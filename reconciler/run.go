@@ -134,9 +134,6 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
-			if ctx.Err() == nil {
-				r.errorLog.about("Git", err)
-			}
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {
@@ -148,6 +145,10 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				fallthrough
 			default:
 				failing, away = time.Time{}, time.Time{}
+			}
+			if ctx.Err() == nil {
+				r.errorLog.about("Git", err)
+				r.in.tellProblem(err, away)
 			}
 			at(looked.Add(max(r.Spread(wait), rollout.RetryAfter(err))))
 		}

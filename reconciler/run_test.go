@@ -16,20 +16,24 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// away is a Git server whose n-th fetch fails with the error err(n).
+// away is a Git server whose n-th fetch fails with the error err(n). If this is nil, Repository serves the fetch.
 type away struct {
 	Repository
 	fetches atomic.Int64
 	err     func(n int64) error
 }
 
-func (a *away) Fetch(context.Context) (rollout.Heads, error) {
-	return rollout.Heads{}, a.err(a.fetches.Add(1))
+func (a *away) Fetch(ctx context.Context) (rollout.Heads, error) {
+	if err := a.err(a.fetches.Add(1)); err != nil {
+		return rollout.Heads{}, err
+	}
+	return a.Repository.Fetch(ctx)
 }
 
 // TestRunPolls checks the number of fetches in 61 seconds while the Git server is down. The first pause between fetches
@@ -69,6 +73,44 @@ func TestRunPolls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestProblemsAreTold checks the problems in the reports of polls. An invalid folder stays a problem while Git is down, until a commit
+// removes the folder.
+func TestProblemsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, folder := &origin{commits: map[string]tree{}}, "apps/No_Name/kustomization.yaml"
+		commit := func(files map[string]string) { server.heads.Main = server.commit(server.heads.Main, contents(files)) }
+		commit(map[string]string{configFile: plainConfig, folder: "resources: []\n"})
+		repo := &away{Repository: server, err: func(n int64) error {
+			switch n {
+			case 2, 3:
+				return errors.New("no route")
+			case 4:
+				commit(map[string]string{folder: ""})
+			}
+			return nil
+		}}
+		var told []string
+		r := New(Options{
+			Cluster: "prod", UID: "uid", Repository: repo, Past: server, Renderer: render.New(render.InProcess{}),
+			Log: slog.New(slog.DiscardHandler), Tell: func(news report.Report) {
+				if p := news.Problem; p != nil {
+					told = append(told, *p)
+				}
+			},
+		})
+		ctx, stop := context.WithTimeout(t.Context(), 35*time.Second)
+		defer stop()
+		began := time.Now().UTC()
+		must(t, r.Run(ctx, 10*time.Second))
+		since := "reading Git has failed since " + began.Add(10*time.Second).Format("2006-01-02 15:04:05 UTC") +
+			", so new commits are not seen: fetch: no route;\n"
+		if len(told) != 4 || !strings.Contains(told[0], "apps/No_Name would be the app") {
+			t.Fatalf("told are %q", told)
+		}
+		compare.CheckNamed(t, "later problems", []string{since + told[0], since + told[0], ""}, told[1:])
+	})
 }
 
 // TestPoll checks that Poll causes additional fetches, at most one per second.

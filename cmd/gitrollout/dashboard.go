@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -187,7 +188,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			trouble, l.Apps, left = err.Error(), nil, nil
 		}
 		if trouble != "" {
-			l.Note = "as of the last time that Git could be read: " + trouble
+			l.Note = strings.TrimSuffix("as of the last time that Git could be read: "+trouble+";\n"+l.Note, ";\n")
 		}
 		if err := board.Show(time.Now(), l.Note, l.Apps, left); err != nil {
 			return err

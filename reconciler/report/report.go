@@ -17,6 +17,8 @@ type Report struct {
 	Forge  *Shown               // updates for the forge; nil if there are none
 	Apps   []App                // the apps that were reconciled
 	Gone   []string             // apps that no longer exist
+
+	Problem *string // after a poll of Git: why Git cannot be read, and what is invalid; "" for neither
 }
 
 // App is the result of one app's pass.

@@ -31,7 +31,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 		notes = append(notes, folder.Err.Error())
 	}
 	notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
-	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps))}
+	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, ";\n"), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
 	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows warnings, but not the listing's note

@@ -22,6 +22,7 @@ type Feed struct {
 	mu    sync.Mutex
 	looks map[string]report.App
 	gone  map[string]bool
+	note  string // the last Problem of a report
 	news  chan struct{}
 }
 
@@ -33,10 +34,11 @@ func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 
 // Tell queues a report of the reconciler for Run. It does not wait for the board.
 func (f *Feed) Tell(r report.Report) {
-	if len(r.Apps)+len(r.Gone) == 0 {
-		return
-	}
 	f.mu.Lock()
+	news := len(r.Apps)+len(r.Gone) > 0
+	if p := r.Problem; p != nil && *p != f.note {
+		f.note, news = *p, true
+	}
 	for _, name := range r.Gone {
 		f.gone[name] = true
 		delete(f.looks, name)
@@ -46,6 +48,9 @@ func (f *Feed) Tell(r report.Report) {
 		delete(f.gone, a.Input.App.Name)
 	}
 	f.mu.Unlock()
+	if !news {
+		return
+	}
 	select {
 	case f.news <- struct{}{}:
 	default:
@@ -61,11 +66,11 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 		case <-f.news:
 		}
 		f.mu.Lock()
-		looks, left := f.looks, f.gone
+		looks, left, note := f.looks, f.gone, f.note
 		f.looks, f.gone = map[string]report.App{}, map[string]bool{}
 		f.mu.Unlock()
 		apps := rollout.Mapped(slices.Collect(maps.Values(looks)), f.statusOf)
-		if err := f.board.Show(now(), "", apps, slices.Collect(maps.Keys(left))); err != nil {
+		if err := f.board.Show(now(), note, apps, slices.Collect(maps.Keys(left))); err != nil {
 			f.warn("the dashboard is behind", "error", err)
 		}
 	}

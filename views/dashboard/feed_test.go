@@ -8,10 +8,41 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
+
+// await fails the test unless a condition holds within 10 seconds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not within 10 seconds: " + what)
+		}
+	}
+}
+
+// TestFeedShowsProblems checks that all pages show the problem of the last poll. Until there is an app or a problem, they show the first
+// note of the board.
+func TestFeedShowsProblems(t *testing.T) {
+	url, board := boardOf(t, appOf("shop", rollout.Healthy, 0))
+	must(t, board.Show(time.Now(), "no pass yet", nil, nil))
+	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
+	poll := func(problem string) { f.Tell(report.Report{Problem: &problem}) }
+	poll("")
+	compare.CheckNamed(t, "updates for a poll without a problem", 0, len(f.news))
+	go f.Run(t.Context(), time.Now)
+	for _, problem := range []string{"fetch: no route;\napps/No_Name: is not a name", ""} {
+		poll(problem)
+		await(t, "the note "+problem, func() bool { return board.Listing().Note == problem })
+		_, page := get(t, url+"/plain")
+		compare.CheckNamed(t, "the plain page has the note", problem != "", strings.Contains(page, "is not a name"))
+		detail, _, _ := board.app("shop")
+		compare.CheckNamed(t, "the note on the app's page", problem, detail.Board)
+	}
+}
 
 func TestFeed(t *testing.T) {
 	board := NewBoard("test", "")
@@ -33,11 +64,7 @@ func TestFeed(t *testing.T) {
 	go f.Run(ctx, time.Now)
 	awaitNames := func(want ...string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); !slices.Equal(board.Names(), want); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the board shows %v, want %v", board.Names(), want)
-			}
-		}
+		await(t, fmt.Sprint("the board shows ", want), func() bool { return slices.Equal(board.Names(), want) })
 	}
 	awaitNames("a", "b")
 	l := board.Listing()

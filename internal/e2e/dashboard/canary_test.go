@@ -119,7 +119,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	push := func(message, version string) {
 		t.Helper()
 		files := map[string]string{".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
-			"- path: apps/shop\n  namespace: " + ns + "\n"}
+			"- path: apps/shop\n  namespace: " + ns + "\n- path: more/*\n"}
 		for name, content := range manifests(version) {
 			files["apps/shop/"+name] = content
 		}
@@ -183,12 +183,25 @@ func TestCanaryToItsEnd(t *testing.T) {
 	must(t, err)
 	compare.Contains(t, string(said), "Healthy", "4/4 ready")
 
+	t.Log("a folder that cannot be an app, and a Git server that does not answer")
+	repo.Pull()
+	repo.CommitFiles("a bad name", map[string]string{"more/No_Name/kustomization.yaml": "resources: []\n"})
+	noted := func(text string) string {
+		return "document.getElementById('note').textContent.includes('" + text + "')"
+	}
+	p = newTab(t, chromedp.Navigate(url+"/"))
+	p.await(noted("more/No_Name"))
+	server.Fault(gittest.Faults{Status: 503})
+	p.await(noted("reading Git has failed since 20") + " && " + noted("503") + " && " + noted("more/No_Name"))
+	p.axe("Git is away")
+	server.Fault(gittest.Faults{})
+	p.await("!" + noted("reading Git") + " && " + noted("more/No_Name"))
+
 	t.Log("the same by gitrollout dashboard, and from Git alone")
 	url = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
 	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.pod').length ` +
-		`=== 4`)
-	repo.Pull()
+		`=== 4 && ` + noted("more/No_Name"))
 	push("shop v3", "v3")
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +
 		`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
