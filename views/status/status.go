@@ -29,7 +29,7 @@ type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
-	Namespace string            `json:"namespace,omitempty"` // the namespace of objects that have no namespace in Git
+	Namespace string            `json:"namespace,omitempty"` // of the first staged workload
 	Labels    map[string]string `json:"labels,omitempty"`    // the labels of the workloads in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
@@ -124,7 +124,7 @@ func limitsOf(m rollout.Metric) (limits string) {
 // Of returns an app's state. The keys of proposals are the proposal branches that exist.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
-	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: in.App.Namespace, Phase: s.Phase,
+	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
 		Reason: s.Reason}
 	if a.Phase == "" {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"

@@ -64,6 +64,38 @@ func paused() strategies.Input {
 	}
 }
 
+// TestNamespace checks that the app's namespace is the namespace of its workload, and not the default namespace of its entry.
+func TestNamespace(t *testing.T) {
+	other := rollout.Workload{Namespace: "a", Name: "a"}
+	plain := func(workloads ...rollout.Workload) func(in *strategies.Input) {
+		return func(in *strategies.Input) {
+			in.Source = &rollout.Render{Commit: in.Head.Commit, Templates: map[rollout.Workload]rollout.Hash{}}
+			for _, w := range workloads {
+				in.Source.Templates[w] = "h1-2"
+			}
+			in.State, in.Head.Render = rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}, in.Source
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(in *strategies.Input)
+		want   string
+	}{
+		"a staged workload":             {func(*strategies.Input) {}, "shop"},
+		"another workload before it":    {func(in *strategies.Input) { in.Source.Templates[other] = "h1-3" }, "shop"},
+		"only the newest commit":        {func(in *strategies.Input) { in.Source = nil }, "shop"},
+		"workloads that are not staged": {plain(web, other), "a"},
+		"no workload":                   {plain(), "default"},
+		"no version": {func(in *strategies.Input) {
+			in.State, in.Source, in.Head = rollout.State{}, nil, strategies.Head{Err: rollout.Invalidf("a", "", "is wrong")}
+		}, "default"},
+	} {
+		in := paused()
+		in.App.Namespace = "default"
+		c.change(&in)
+		compare.CheckNamed(t, name, c.want, Of(in, "prod", nil).Namespace)
+	}
+}
+
 // reject changes the input as a rejection of the release in flight does. The rejected commit stays the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -103,14 +102,23 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	}
 }
 
+// namespaceOf returns the namespace of the app's first staged workload or, if none is staged, of its first workload.
+// Without workloads, it returns the namespace in the app's entry.
+func namespaceOf(in strategies.Input) string {
+	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
+	for _, workloads := range []map[rollout.Workload]rollout.Hash{source.Staged(), source.Templates} {
+		if len(workloads) > 0 {
+			return slices.MinFunc(slices.Collect(maps.Keys(workloads)), rollout.Workload.Compare).Namespace
+		}
+	}
+	return in.App.Namespace
+}
+
 // plainWorkloads returns the live workloads that have no Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
-	workloads := slices.SortedFunc(maps.Keys(in.Observed.Workloads), func(a, b rollout.Workload) int {
-		return strings.Compare(a.String(), b.String())
-	})
-	for _, w := range workloads {
+	for _, w := range slices.SortedFunc(maps.Keys(in.Observed.Workloads), rollout.Workload.Compare) {
 		live := in.Observed.Workloads[w]
 		if _, staged := source.Spec(w); staged {
 			continue
