@@ -106,6 +106,9 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	case c.update && file == "-":
 		return usagef("--update needs a script file, but the script is read from standard input")
 	case c.update:
+		for _, e := range timeline.Events {
+			e.Failed = nil // the results replace unmet expectations, and no script may contain FAILED
+		}
 		return os.WriteFile(file, script.With(timeline.String()), 0o644)
 	}
 	draw := func() string { return terminal.CleanLines(timeline.String()) }

@@ -212,6 +212,24 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
+// TestUpdateReplacesUnmetExpectations checks that the next run accepts the script that --update has written, although an expectation of
+// each kind was not met.
+func TestUpdateReplacesUnmetExpectations(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "release.txtar")
+	unmet := "push v7\n  expect Paused\n  commit nothing\n  error nothing\n"
+	must(t, os.WriteFile(file, []byte(strings.Replace(archive, "push v7\n", unmet, 1)), 0o644))
+	for _, args := range [][]string{{file, "--update"}, {file}} {
+		if code, out, errs := simulated(t, "", args...); code != 0 {
+			t.Errorf("simulate %v: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+	kept, err := os.ReadFile(file)
+	must(t, err)
+	if script := string(kept); strings.Contains(script, "Paused") || !strings.Contains(script, "  expect Healthy at #1 | web: 2 v7\n") {
+		t.Errorf("the file is %s", script)
+	}
+}
+
 // TestSimulateARefusedApp checks the error if a script pushes a version that cannot be rendered.
 func TestSimulateARefusedApp(t *testing.T) {
 	script := strings.Replace(archive, "replicas: 2", "replicas: two", 1)
