@@ -193,7 +193,8 @@ func TestActionsAreGuarded(t *testing.T) {
 
 // withPod adds a pod with the app's name and a metric to an app.
 func withPod(a status.App) status.App {
-	a.Metrics = []status.Metric{{Metric: "errors", Query: "rate(errors[1m])", Limits: "failureLimit: 2"}}
+	a.Metrics = []status.Metric{{Metric: "errors", Query: "rate(errors[1m])", Limits: "failureLimit: 2"},
+		{Metric: "errors", Query: "rate(all[1m])", Limits: "failureLimit: 2"}}
 	a.Workloads[0].Revisions = []status.Revision{{Role: "canary", Pods: []status.Pod{{Name: a.App + "-0", UID: "uid-0"}}}}
 	return a
 }

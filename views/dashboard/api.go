@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -59,7 +60,7 @@ func (s *Server) seenBy(r *http.Request, d Detail) Detail {
 }
 
 func withoutQueries(all []status.Metric) []status.Metric {
-	return rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m })
+	return slices.Compact(rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m }))
 }
 
 // forPeople returns a handler for data that may contain credentials: manifests, events and logs. Only users with a

@@ -29,6 +29,12 @@ func (v Version) includes(role string) bool {
 	}
 }
 
+// podHash returns the pod-template-hash of the workload's version, or "" if no pods of the version were observed.
+func (w Workload) podHash(of Version) string {
+	r, _ := rollout.Find(w.Revisions, func(r Revision) bool { return of.includes(r.Role) })
+	return r.PodHash
+}
+
 // VersionPod is a pod with its namespace and its revision.
 type VersionPod struct {
 	Pod

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,16 +77,17 @@ type Rejected struct {
 	At      time.Time    `json:"at"`
 }
 
-// Metric describes how an analysis measures. If analyses at different steps differ, several metrics may have one name.
+// Metric describes how an analysis measures. A metric with several queries has one entry for each. Analyses at
+// different steps may also differ.
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
-	Query    string `json:"query,omitempty"` // "" if the provider's query is not a text
+	Query    string `json:"query,omitempty"` // "" for a provider without queries
 	Limits   string `json:"limits"`          // the conditions, and the tolerated failures
 }
 
-// metricsOf returns the metrics that the runs have measured.
-func metricsOf(in strategies.Input, runs []rollout.AnalysisRun) (all []Metric) {
+// metricsOf returns the metrics that the runs have measured, with the pod hashes of the workloads in the queries.
+func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
 	for _, r := range runs {
 		for _, m := range r.Metrics {
@@ -96,12 +98,42 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun) (all []Metric) {
 		return nil
 	}
 	for _, spec := range source.Specs {
+		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == spec.Workload.String() })
 		for _, m := range spec.Metrics() {
-			query, _ := m.Config["query"].(string)
-			shown := Metric{Metric: m.Name, Provider: m.Provider, Query: query, Limits: limitsOf(m)}
-			if measured[m.Name] && !slices.Contains(all, shown) {
-				all = append(all, shown)
+			for _, query := range queriesOf(m, w) {
+				shown := Metric{Metric: m.Name, Provider: m.Provider, Query: query, Limits: limitsOf(m)}
+				if measured[m.Name] && !slices.Contains(all, shown) {
+					all = append(all, shown)
+				}
 			}
+		}
+	}
+	return all
+}
+
+// queriesOf returns the texts of a metric's queries, or "" if there is none. A comparison has each query for both
+// versions. A query that is a mapping becomes JSON.
+func queriesOf(m rollout.Metric, w Workload) (all []string) {
+	queries, _ := m.Config["queries"].(map[string]any)
+	if len(queries) == 0 {
+		queries = map[string]any{"query": m.Config["query"]}
+	}
+	versions := []Version{New}
+	if m.Compare != nil {
+		versions = append(versions, Stable)
+	}
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		text, isText := queries[name].(string)
+		if data, err := json.Marshal(queries[name]); err == nil && !isText && queries[name] != nil {
+			text = string(data)
+		}
+		for _, v := range versions {
+			of, query := map[string]string{"Latest": w.podHash(v), "Stable": w.podHash(Stable)}, text
+			for arg, version := range m.Pods {
+				placeholder := "{{args." + arg + "}}"
+				query = strings.ReplaceAll(query, placeholder, cmp.Or(of[version], placeholder))
+			}
+			all = append(all, query)
 		}
 	}
 	return all
@@ -169,7 +201,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
 	a.Analyses, a.Links = strategies.Runs(in), append(a.Links, in.App.Links...)
-	a.Metrics = metricsOf(in, a.Analyses)
+	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
 	a.Actions = propose.Possible(in)

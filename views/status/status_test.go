@@ -395,7 +395,7 @@ func TestOfFields(t *testing.T) {
 	}
 }
 
-// TestMetrics checks that an app with analyses has each metric's query and limits once, and the links in the app's entry.
+// TestMetrics checks that an app with analyses has each metric's queries and limits once, and the links in the app's entry.
 func TestMetrics(t *testing.T) {
 	in := paused()
 	in.App.Links = `{"Grafana":"https://g.example.com/{app}"}`
@@ -405,16 +405,33 @@ func TestMetrics(t *testing.T) {
 	}
 	page := rollout.Metric{Name: "web", Provider: "web", Config: map[string]any{"url": "https://x/?token=secret"}, FailureLimit: -1,
 		FailureCondition: "result > 1", Compare: &rollout.Compare{MaxIncrease: 0.01}}
+	pods := map[string]string{"hash": "Latest"}
+	compared := rollout.Metric{Name: "compared", Provider: "prometheus", Pods: pods, Compare: &rollout.Compare{},
+		Config: map[string]any{"query": "sum(c{pod_template_hash='{{args.hash}}'})"}}
+	several := rollout.Metric{Name: "several", Provider: "datadog",
+		Config: map[string]any{"queries": map[string]any{"b": "two", "a": "one"}}}
+	mapping := rollout.Metric{Name: "mapping", Provider: "opensearch", Pods: pods,
+		Config: map[string]any{"query": map[string]any{"term": map[string]any{"pod": "{{args.hash}}"}}}}
 	canary := in.Head.Render.Specs[0].Canary
 	canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("idle", "sum(c)")}}
 	canary.Steps = append(canary.Steps, rollout.Step{
-		Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("errors", "sum(b)"), page}}})
+		Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("errors", "sum(b)"), page, compared, several,
+			mapping}}})
 	compare.CheckNamed(t, "without analyses", 0, len(Of(in, "prod", nil).Metrics))
-	in.State.Analyses = []rollout.AnalysisRun{{Name: "web/step-2", Metrics: []rollout.MetricProgress{{Metric: "errors"}, {Metric: "web"}}}}
+	in.State.Analyses = []rollout.AnalysisRun{{Name: "web/step-2", Metrics: []rollout.MetricProgress{{Metric: "errors"}, {Metric: "web"},
+		{Metric: "compared"}, {Metric: "several"}, {Metric: "mapping"}}}}
 	const limits = "successCondition: result[0] < 0.01; failureLimit: 2"
 	a := Of(in, "prod", nil)
 	compare.Check(t, []Metric{{"errors", "prometheus", "sum(a)", limits}, {"errors", "prometheus", "sum(b)", limits},
-		{"web", "web", "", "failureCondition: result > 1; compare: maxIncrease 0.01; failureLimit: -1"}}, a.Metrics)
+		{"web", "web", "", "failureCondition: result > 1; compare: maxIncrease 0.01; failureLimit: -1"},
+		{"compared", "prometheus", "sum(c{pod_template_hash='bbb'})", "compare: maxIncrease 0; failureLimit: 0"},
+		{"compared", "prometheus", "sum(c{pod_template_hash='aaa'})", "compare: maxIncrease 0; failureLimit: 0"},
+		{"several", "datadog", "one", "failureLimit: 0"}, {"several", "datadog", "two", "failureLimit: 0"},
+		{"mapping", "opensearch", `{"term":{"pod":"bbb"}}`, "failureLimit: 0"}}, a.Metrics)
+	in.Observed.Workloads = nil
+	if unread := Of(in, "prod", nil).Metrics; len(unread) != 7 || unread[3].Query != "sum(c{pod_template_hash='{{args.hash}}'})" {
+		t.Errorf("without the cluster, the metrics are %+v", unread)
+	}
 	data, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)

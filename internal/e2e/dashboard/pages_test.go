@@ -394,6 +394,13 @@ func TestApp(t *testing.T) {
 	if js[bool](p, `document.querySelector('#diff details').open`) {
 		t.Error("a section that was closed is open again")
 	}
+	t.Log("a metric with two queries has a link for each, and its limits once")
+	next.Metrics = append(next.Metrics, next.Metrics[0])
+	next.Metrics[1].Query = "sum(all)"
+	f.show(next)
+	p.await(`[...document.querySelectorAll('#analyses figure:nth-of-type(1) a')].filter((a) => a.textContent === 'Prometheus')` +
+		`.map((a) => new URL(a.href).searchParams.get('g0.expr')).join() === 'sum(rate(errors{app="shop"}[1m])) < 5,sum(all)'`)
+	compare.CheckNamed(t, "limits of the metric", 1, p.count("#analyses figure:nth-of-type(1) figcaption code"))
 }
 
 func TestPhone(t *testing.T) {

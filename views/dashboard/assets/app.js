@@ -192,7 +192,7 @@ function analyses() {
 // metric shows a chart and a table of measurements, and how they are made.
 function metric(r, m) {
   const defined = (app.metrics || []).filter((d) => d.metric === m.metric);
-  const limits = defined.length > 0 ? defined.map((d) => d.limits) : [m.condition].filter(Boolean);
+  const limits = defined.length > 0 ? [...new Set(defined.map((d) => d.limits))] : [m.condition].filter(Boolean);
   const chart = measured({ ...m, condition: limits.join('; ') }, widthOf());
   return h('figure', {},
     h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
