@@ -12,8 +12,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -98,9 +96,9 @@ func TestBreakGlassNow(t *testing.T) {
 }
 
 // TestBreakGlassNowIsRefused aborts a release by "abort --break-glass --now" while the API server refuses writes of the app's ConfigMap.
-// All pods get the stable version. Then the command fails, and names the ConfigMap.
+// All pods get the stable version. Then the command fails, and names the ConfigMap. The test is not parallel, because TestBreakGlassNow
+// holds a Lease that stops the command in all namespaces.
 func TestBreakGlassNowIsRefused(t *testing.T) {
-	t.Parallel()
 	files := func(version string) map[string]string {
 		app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}").at(version)
 		app.more = map[string]string{"config.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}, data: {of: " + version + "}}\n"}
@@ -151,15 +149,9 @@ func (w *world) breakGlass(dir, kubeconfig, reason string) (string, error) {
 // holdLease creates the Lease that a reconciler with --leader-elect holds, as if it had been renewed just now. release deletes the Lease.
 func (w *world) holdLease() (release func()) {
 	w.t.Helper()
-	ctx, kube := w.t.Context(), w.cluster.Kube
-	_, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rollout.OwnNamespace}},
-		metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		w.t.Fatal(err)
-	}
-	leases := kube.CoordinationV1().Leases(rollout.OwnNamespace)
+	ctx, leases := w.t.Context(), w.cluster.Kube.CoordinationV1().Leases(w.ns) // the command looks in all namespaces
 	now := metav1.NewMicroTime(time.Now())
-	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "gitrollout-test"}, Spec: coordinationv1.LeaseSpec{
+	_, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "gitrollout-test"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: new("leader-1"), LeaseDurationSeconds: new(int32(3600)), RenewTime: &now,
 	}}, metav1.CreateOptions{})
 	must(w.t, err)
