@@ -43,17 +43,16 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	for _, spec := range releaseSpecs(in) {
 		hash := in.State.Release.Templates[spec.Workload]
 		i := slices.IndexFunc(progress, func(pr rollout.Progress) bool { return pr.Workload == spec.Workload })
-		if i < 0 {
-			if hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash) {
-				return false
-			}
+		if i < 0 && hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash) {
+			return false
+		} else if i < 0 {
 			continue
 		}
 		m := workloads.New(in.State, in.plans.Of(spec), progress[i], in.Observed)
 		at, moves := m.MovedAt()
 		switch {
 		case m.N == 0 && m.Step >= m.PromotionStep() && isFree(m, in, at):
-		case hasArrived(m, in):
+		case hasArrived(m, in) && !workloads.IsPromoting(in.State): // a promotion must not pin a Service again
 		case !moves || m.Step < at || m.Fresh.Ready() < min(m.N, 1):
 			return false
 		}
@@ -62,10 +61,9 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether a workload without routes has only new pods while another workload is still at a step.
+// hasArrived reports whether a workload without routes has passed its steps and has only new pods.
 func hasArrived(m workloads.Staged, in Input) bool {
-	return m.Routing == nil && m.IsThrough() && !workloads.IsPromoting(in.State) &&
-		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
+	return m.Routing == nil && m.IsThrough() && isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
 // isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis still

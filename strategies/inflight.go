@@ -86,11 +86,13 @@ func leave(in Input, target rollout.Hash) Decision {
 		return rollback(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
 	case areMoved(in, s.Progress):
 		return settled(in, Decision{State: s})
+	case workloads.IsPromoting(s) && servesAll(in, isAllOn):
+		return complete(in)
+	case isMoving(in) && workloads.IsPromoting(s):
+		return decidePromoting(in)
 	case isMoving(in):
 		in.Head.Render = followed(in)
 		return advance(in)
-	case workloads.IsPromoting(s) && servesAll(in, isAllOn):
-		return complete(in)
 	default:
 		by := head.Author
 		if target != "" {

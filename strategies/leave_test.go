@@ -67,6 +67,40 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}
 }
 
+// TestAPushWaitsForAPromotion checks a push during a promotion. All users of web are on the new version by its pods, and all users of api
+// by a Service. The promotion continues, although an old pod of api is left.
+func TestAPushWaitsForAPromotion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		web, api int // number of old pods
+		want     rollout.Phase
+	}{
+		"no old pod is left":        {0, 0, rollout.Healthy},
+		"an old pod of api is left": {0, 1, rollout.Promoting},
+		"an old pod of web is left": {1, 0, rollout.Aborting},
+	} {
+		h := newHistory(source{workloads: []staged{
+			{spec: readSpec(t, []byte("replicas: 2\n"), "web"), version: "v1"},
+			{spec: readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: api, autoPromotionEnabled: true}\n"), "api"), version: "v1"},
+		}})
+		for _, v := range []string{"v2", "v3"} {
+			h.push(func(x *source) { x.workloads[0].version, x.workloads[1].version = v, v })
+		}
+		stable, release := h.releaseAt(commitID(0)), h.releaseAt(commitID(1))
+		in := Input{Now: noon, App: testApp, Head: h.headInput(), Source: h.at(commitID(1)), State: rollout.State{App: testApp.Name,
+			Path: testApp.Path, Phase: rollout.Promoting, Source: commitID(1), Stable: &stable, Release: &release}}
+		in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
+		for i, spec := range in.Source.Specs {
+			p, w := plan.Compile(spec), spec.Workload
+			in.State.Progress = append(in.State.Progress, p.Enter(len(p.Stages), noon))
+			fresh, old := pods(2, 2), pods([]int{tc.web, tc.api}[i], 0)
+			fresh.Hash, fresh.Current, old.Hash = release.Templates[w], true, stable.Templates[w]
+			in.Observed.Workloads[w] = rollout.ObservedWorkload{Replicas: 2, Hash: fresh.Hash, Synced: true,
+				Revisions: []rollout.Revision{fresh, old}}
+		}
+		checkPhase(t, name, in, tc.want)
+	}
+}
+
 // TestAnImageByHandMovesNoService checks a manually set image. The image's ReplicaSet has the release's hash, copied from the Deployment,
 // and no ready pod. The main Service must still select the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
