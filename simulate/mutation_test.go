@@ -61,6 +61,8 @@ var mutations = []mutation{
 			p.Repository, p.Only = boldClone{p.Repository.(userClone)}, nil
 		}
 	}},
+	{"a restart deletes two pods where one is to go", "Restarts", 0, evicts(greedy)},
+	{"a restart deletes the pods that it made", "Restarts", 0, observesEach(aged)},
 	{"an object is written in every pass", "Calm", 0, applies(busy)},
 }
 

@@ -31,6 +31,12 @@ func (u *universe) people() {
 		return
 	}
 	name := u.head().apps[i].name
+	if s := u.oracle.states[name].Stable; u.chaos.restarts && s != nil && s.Hash != "" && u.rng.IntN(3) == 0 {
+		at := rollout.Second(u.kube.Now.Add(time.Duration(u.rng.IntN(3)) * 20 * time.Second))
+		p := &rollout.Promotion{Release: s.Hash, Decision: rollout.Restart, RestartAt: at}
+		u.editApp(i, "a restart", func(a *appSource) { a.promotion = p })
+		return
+	}
 	app := func(what string, change func(*appSource)) { u.editApp(i, what, change) }
 	if hooks := u.head().apps[i].hooks; len(hooks) > 0 && u.rng.IntN(8) == 0 {
 		app("another hook", func(a *appSource) {

@@ -34,6 +34,7 @@ type promises struct {
 	left     map[string]bool               // apps that left Git, and whose new name is unknown
 	bad      []strategies.Measured         // unsuccessful measurements
 	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
+	made     map[string]time.Time          // when Kubernetes created each pod
 }
 
 // law is the short name of a law.
@@ -66,6 +67,7 @@ const (
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
 	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that the user named
 	lawNow     law = "now"          // abort --now rolls its app back, and does nothing else
+	lawRestart law = "restart"      // a restart replaces each older pod once, while no release is in flight
 	lawOver    law = "over"         // measurements belong to one release, and end with this release
 )
 
@@ -122,6 +124,7 @@ func newPromises(u *universe) *promises {
 		rejected: map[string]bool{}, served: map[rollout.Workload]served{}, ready: map[string]bool{}, whole: map[string]bool{},
 		recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		glass: map[string]rollout.BreakGlass{}, left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
+		made: map[string]time.Time{},
 	}
 }
 
@@ -1018,6 +1021,7 @@ func (p *promises) atRest() {
 		p.checkWayOut(&a)
 	}
 	p.checkMeasuring()
+	p.checkRestart("")
 }
 
 // checkByHand checks that gitrollout replaces an image that was set by hand, unless the app is held.

@@ -8,6 +8,45 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// checkRestart checks, after each change, that only a restart deletes a pod, and only a pod from before the restart. If no event is due
+// (what is ""), no such pod may be left. If maxUnavailable is 0 or all pods, one pod may be missing. The guard checks other values.
+func (p *promises) checkRestart(what string) {
+	if !p.u.chaos.restarts {
+		return
+	}
+	for w, d := range p.u.kube.Deployments {
+		s, source := p.onRecord(w)
+		a, g, serving := p.u.appIn(p.u.procs[0].Clone.main, s.App), p.u.oracle.guard(w), p.u.oracle.serving(w)
+		restarts := a != nil && s.Stable != nil && s.Release == nil && s.Draining == nil && a.promotion.Says(rollout.Restart, s.Stable.Hash) &&
+			!p.u.kube.Now.Before(a.promotion.RestartAt.Add(5*time.Second))
+		for _, rs := range d.Sets {
+			for _, pod := range rs.Pods {
+				if p.made[pod.Name].IsZero() {
+					p.made[pod.Name] = p.u.kube.Now
+				}
+				isOld := restarts && p.made[pod.Name].Before(a.promotion.RestartAt)
+				switch isDeleted := what == "pod "+pod.Name+" evicted"; {
+				case isDeleted && !isOld:
+					p.fail(lawRestart, "%s: pod %s was created at %s and deleted, without a restart", w, pod.Name, p.made[pod.Name])
+				case isDeleted && pod.Ready && g.Floor == 0 && d.Replicas-serving > 1+g.Excused:
+					p.fail(lawRestart, "%s: %d of %d pods serve after the deletion of %s", w, serving, d.Replicas, pod.Name)
+				case isDeleted && g.Floor == d.Replicas:
+					g.Excused = max(g.Excused, 1)
+				case what == "" && isOld && source != nil && s.Held == nil && serving == d.Replicas && !pod.Terminating:
+					p.fail(lawRestart, "%s: pod %s was created at %s, and the restart did not replace it", w, pod.Name, p.made[pod.Name])
+				}
+			}
+		}
+	}
+}
+
+// aged is a mutation that shows all pods as older than any restart.
+func aged(_ starting, _ string, live *rollout.ObservedWorkload) {
+	for i, r := range live.Revisions {
+		live.Revisions[i].Members = rollout.Mapped(r.Members, func(pod rollout.Pod) rollout.Pod { pod.Created = noon; return pod })
+	}
+}
+
 // TestRestart restarts one of two apps by a command, and crashes the process after each second. The app's pods must
 // be replaced one at a time. The other app's pods stay, and the restart is not recorded in Git.
 func TestRestart(t *testing.T) {

@@ -50,6 +50,7 @@ type chaos struct {
 	owners      bool // other field managers also apply fields of ConfigMaps
 	glass       bool // users abort releases by an annotation in the cluster (break glass), sometimes with wrong values
 	now         bool // users also roll back by themselves, from clones
+	restarts    bool // users restart the pods of stable versions
 	spoils      bool // some or all pods of a stable version break, and later pods of this version never become ready
 }
 
@@ -228,6 +229,7 @@ func (u *universe) changed(what string) {
 		u.touch(a)
 	}
 	u.spoiled = u.spoiled || strings.HasSuffix(what, " ready")
+	u.promises.checkRestart(what)
 	u.oracle.checkPods()
 	u.oracle.checkJobs()
 	u.promises.inCluster()

@@ -87,7 +87,7 @@ type Pod struct {
 	Terminating bool
 	ordinal     int    // the ordinal in a StatefulSet or similar kind
 	Role        string // the annotation rollout.AnnotationRole
-	uid         string // all kinds except Deployments: differs between successive pods with one name
+	uid         string // differs between successive pods with one name
 }
 
 // write is an update of spec.replicas of a ReplicaSet. It fails unless Version is still the ReplicaSet's version.

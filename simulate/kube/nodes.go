@@ -73,7 +73,7 @@ func (k *Cluster) microNodes(d *Deployment, all []member) string {
 		case m.Pod == nil:
 			did := k.createPod(d, d.sets.update)
 			p := d.sets.update.Pods[len(d.sets.update.Pods)-1]
-			p.uid, p.ordinal = p.Name, n
+			p.ordinal = n
 			return did + " on " + nodeOf(d, p)
 		}
 	}

@@ -194,7 +194,7 @@ func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	did := k.createPod(d, rs)
 	p := rs.Pods[len(rs.Pods)-1]
-	p.uid, p.Name, p.ordinal = p.Name, fmt.Sprintf("%s-%d", d.Workload.Name, n), n
+	p.Name, p.ordinal = fmt.Sprintf("%s-%d", d.Workload.Name, n), n
 	return did + " as " + p.Name
 }
 

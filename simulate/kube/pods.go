@@ -77,7 +77,7 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	d.Started[version]++
 	life := k.Fate(version)
 	p := &Pod{Name: fmt.Sprintf("%s-%d", rs.Name, k.serial), created: k.Now, Due: k.Now.Add(life.Ready), Never: life.Never}
-	rs.Pods = append(rs.Pods, p)
+	p.uid, rs.Pods = p.Name, append(rs.Pods, p)
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
