@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -151,10 +152,12 @@ func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 		to = append(to, s.Rollback.To)
 	}
 	w, runsPods := o.u.kube.WorkloadOf(object.Ref())
-	d := o.u.kube.Deployments[w]
+	d, hasNone := o.u.kube.Deployments[w], func(b kube.Backend) bool { return b.Weight == 0 }
 	switch {
 	case app != o.u.user.app:
 		o.u.promises.fail(lawNow, "abort --now of %s writes %s of %s", o.u.user.app, name(object), app)
+	case len(slices.DeleteFunc(slices.Concat(kube.Backends(object)...), hasNone)) > 1:
+		o.u.promises.fail(lawNow, "abort --now writes %s, which splits the requests: %s", name(object), kube.Split(object))
 	case runsPods && d != nil && o.brings(object) != kube.VersionOf(d.Template) && !o.explains(app, rollout.State{}, object, to...):
 		o.u.promises.fail(lawNow, "abort --now writes %s with %s, which is not stable", name(object), o.brings(object))
 	}
@@ -185,19 +188,62 @@ func (p *promises) isAsked(w rollout.Workload, serial int) bool {
 	return err == nil && b.Serial >= serial
 }
 
-// checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named.
-func (p *promises) checkGlass(app string, was, is rollout.State) {
+// checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named. A process that has seen
+// the request must not advance this attempt.
+func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
+	pr, goesOn := advances(was, is)
+	for w, d := range p.u.kube.Deployments {
+		b, err := rollout.ParseBreakGlass(d.BreakGlass)
+		isSeen := err == nil && by != nil && b.At.Before(by.visits) && was.Release != nil && was.Release.Templates[w] != ""
+		if isSeen && goesOn && is.Phase != rollout.Aborting && was.Stable != nil && isNamed(was, b) && b.Serial <= was.Serial {
+			p.fail(lawGlass, "%s: %s goes on to step %d despite %s", app, pr.Workload, pr.Step, b.Encode())
+		}
+	}
 	b, isGlass := p.glass[is.Reason]
-	r := is.Release
-	if !isGlass || is.Phase != rollout.Aborting || was.Phase == rollout.Aborting || r == nil {
-		return
+	if isGlass && is.Phase == rollout.Aborting && was.Phase != rollout.Aborting && is.Release != nil && !isNamed(is, b) {
+		p.fail(lawGlass, "%s: release %s, which began at serial %d, was aborted by %s", app, is.Release.Hash, is.Release.Serial, b.Encode())
 	}
-	named := append(slices.Collect(maps.Values(r.Templates)), r.Hash)
-	if is.Stable != nil { // at a step without new pods, users see the stable version
-		named = slices.AppendSeq(named, maps.Values(is.Stable.Templates))
+}
+
+// isNamed reports whether a user's request to abort is of the release in flight, and of this attempt or a later serial.
+func isNamed(s rollout.State, b rollout.BreakGlass) bool {
+	named := append(slices.Collect(maps.Values(s.Release.Templates)), s.Release.Hash)
+	if s.Stable != nil { // at a step without new pods, users see the stable version
+		named = slices.AppendSeq(named, maps.Values(s.Stable.Templates))
 	}
-	if !slices.Contains(named, b.Release) || b.Serial < r.Serial {
-		p.fail(lawGlass, "%s: release %s, which began at serial %d, was aborted by %s", app, r.Hash, r.Serial, b.Encode())
+	return slices.Contains(named, b.Release) && b.Serial >= s.Release.Serial
+}
+
+// weight is the weight of an experiment in a route.
+type weight struct {
+	settle time.Duration
+	until  time.Time // when all proxies know that the weight ended; zero until it ends
+}
+
+// checkWeights checks that all pods of an experiment are ready while proxies may send them users' requests.
+func (p *promises) checkWeights() {
+	on := map[rollout.Workload]bool{}
+	for ref, route := range p.u.kube.Routes {
+		_, source := p.onRecord(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+		for _, b := range slices.Concat(kube.Backends(route)...) {
+			w := rollout.Workload{Namespace: ref.Namespace, Name: b.Service} // an experiment's Service has its Deployment's name
+			if b.Weight > 0 && source != nil && source.isRouted() && !slices.Contains(source.services, b.Service) {
+				on[w] = true
+				p.weights[w] = &weight{settle: durationOf(source.canary["trafficRouting"].(map[string]any)["settle"])}
+			}
+		}
+	}
+	for w, share := range p.weights {
+		if !on[w] && share.until.IsZero() {
+			share.until = p.u.kube.Now.Add(share.settle)
+		}
+		switch d := p.u.kube.Deployments[w]; {
+		case !on[w] && !p.u.kube.Now.Before(share.until):
+			delete(p.weights, w)
+		case p.u.chaos.processes > 1 || p.u.oracle.stale[p.u.oracle.appOf(w)]: // an older record may decide
+		case d == nil || p.u.oracle.serving(w) < d.Replicas:
+			p.fail(lawWeights, "%s: proxies may send requests to this experiment until %s, and not all its pods are ready", w, share.until)
+		}
 	}
 }
 

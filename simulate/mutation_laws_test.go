@@ -58,7 +58,7 @@ var lawMutations = []mutation{
 	{"pods of an experiment outlive it", "Experiments", 0, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
-	{"requests to an experiment outlive it", "Experiments", 9, writes(lingering)},
+	{"requests to an experiment outlive it", "Experiments WeightsAndGlass", 17, writes(lingering)},
 	{"an experiment runs of a workload without pods", "Experiments", 54, observesEach(staffed)},
 	{"each commit is followed by each app", "Calm", 0, renders(func(_ starting, _ string, r *rollout.Render) { r.Digest = r.Commit.ID })},
 	{"an abort is not read", "Calm", 27, hide(func(name string, data []byte) bool {

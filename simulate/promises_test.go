@@ -35,6 +35,7 @@ type promises struct {
 	bad      []strategies.Measured         // unsuccessful measurements
 	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
 	made     map[string]time.Time          // when Kubernetes created each pod
+	weights  map[rollout.Workload]*weight  // the weights of experiments, by the experiment's Deployment
 }
 
 // law is the short name of a law.
@@ -65,9 +66,10 @@ const (
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
-	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that the user named
+	lawGlass   law = "glass"        // an abort by break glass is of the attempt that the user named, and this attempt does not advance
 	lawNow     law = "now"          // abort --now rolls its app back, and does nothing else
 	lawRestart law = "restart"      // a restart replaces each older pod once, while no release is in flight
+	lawWeights law = "weights"      // pods of an experiment are ready while proxies may send them users' requests
 	lawOver    law = "over"         // measurements belong to one release, and end with this release
 )
 
@@ -124,7 +126,7 @@ func newPromises(u *universe) *promises {
 		rejected: map[string]bool{}, served: map[rollout.Workload]served{}, ready: map[string]bool{}, whole: map[string]bool{},
 		recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		glass: map[string]rollout.BreakGlass{}, left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
-		made: map[string]time.Time{},
+		made: map[string]time.Time{}, weights: map[rollout.Workload]*weight{},
 	}
 }
 
@@ -309,7 +311,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
-	p.checkGlass(app, was, is)
+	p.checkGlass(by, app, was, is)
 }
 
 // checkName checks the record of an app that is missing in Git. If the process saw the app's Deployment in another
@@ -652,11 +654,17 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if source == nil || !source.broken && p.u.sources[by.seen].slip != slipConfig {
 		return
 	}
-	for _, pr := range is.Progress {
-		if before, known := was.ProgressOf(pr.Workload); known && pr.Step > before.Step {
-			p.fail(lawBroken, "%s: %s goes on to step %d while Git's head cannot be read", app, pr.Workload, pr.Step)
-		}
+	if pr, goesOn := advances(was, is); goesOn {
+		p.fail(lawBroken, "%s: %s goes on to step %d while Git's head cannot be read", app, pr.Workload, pr.Step)
 	}
+}
+
+// advances returns the first workload that a record moves to a later step of the same release.
+func advances(was, is rollout.State) (rollout.Progress, bool) {
+	return rollout.Find(is.Progress, func(pr rollout.Progress) bool {
+		before, known := was.ProgressOf(pr.Workload)
+		return known && was.Release != nil && releaseOf(was) == releaseOf(is) && pr.Step > before.Step
+	})
 }
 
 // checkFrozen checks that no release starts or advances while the process knows of a freeze.
@@ -687,10 +695,8 @@ func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if is.Release == nil && is.Phase == rollout.Healthy {
 		p.fail(lawSeen, "%s is healthy for %s, which does not see it", app, by.Name)
 	}
-	for _, pr := range is.Progress {
-		if before, known := was.ProgressOf(pr.Workload); known && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
-			p.fail(lawSeen, "%s: %s goes on to step %d for %s, which does not see it", app, pr.Workload, pr.Step, by.Name)
-		}
+	if pr, goesOn := advances(was, is); goesOn {
+		p.fail(lawSeen, "%s: %s goes on to step %d for %s, which does not see it", app, pr.Workload, pr.Step, by.Name)
 	}
 }
 
@@ -705,6 +711,7 @@ func releaseOf(s rollout.State) rollout.Hash {
 func (p *promises) inCluster() {
 	// A deleted workload has no scaler.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
+	p.checkWeights()
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
 		for _, rs := range d.Sets {

@@ -76,6 +76,7 @@ var worlds = []world{
 	{"BreakGlass", chaos{glass: true, git: true, api: true, crashes: true, bad: true}},
 	{"BreakGlassAndPeople", chaos{glass: true, humans: true, bad: true}},
 	{"BreakGlassNow", chaos{glass: true, now: true, git: true, api: true, crashes: true, bad: true}},
+	{"WeightsAndGlass", chaos{experiments: true, glass: true, now: true, git: true, api: true, crashes: true, bad: true}},
 	{"Restarts", chaos{restarts: true, kills: true, api: true, crashes: true, bad: true}},
 	{"Everything", chaos{
 		processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true,

@@ -182,6 +182,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 				c.sets(w, u.rng)
 				w.randomMatches(u.rng)
 			}
+			for c.experiments && c.glass && (!w.isRouted() || w.canary["dynamicStableScale"] == true) {
+				*w = randomWorkload(u.rng, w.name) // experiments of other workloads have no weights
+			}
 			if c.experiments && w.canary != nil {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary, w.steps())
 			}

@@ -84,7 +84,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 }
 
 // checkQuiet checks that the start of a pause does not write a workload only to change status texts. The Deployment controller would copy a
-// changed annotation to all ReplicaSets.
+// changed annotation to all ReplicaSets. The end of an experiment is exempt.
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
@@ -92,7 +92,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 		return
 	}
 	was, is := records[len(records)-2], records[len(records)-1]
-	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
+	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source && len(was.Generated) == 0 &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
 	isElse := func(pr rollout.Progress) bool { // more than a text changes
