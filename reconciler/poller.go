@@ -27,7 +27,7 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	invalid     error           // what was invalid at the last fetch, and unreadable records
+	invalid     error           // invalid input and unreadable records at the last successful fetch
 	judged      string          // the refused head against which all apps were last checked: its commit and the reason
 }
 
@@ -122,7 +122,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports the error of a poll. If fetches fail since "away", it adds what was invalid before.
+// tellProblem reports a poll's error. If fetches fail since "away", the report also has the last known invalid input.
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil

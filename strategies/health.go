@@ -25,7 +25,7 @@ type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
 	Lasts        string    // failures that stop no release and that no retry ends: rollout.ErrOverwritten, ErrUnlabelled
-	Why          string    // why else the last apply failed, also in a release; "" if it succeeded
+	Why          string    // all other failures of the last apply, also in a release; "" if the apply succeeded
 	Taken        time.Time // when an apply first succeeded after a failure; reset to zero after takenFor
 }
 

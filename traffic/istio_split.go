@@ -144,7 +144,7 @@ func (t istioTarget) sticks() bool {
 }
 
 // modify adds the step's headers to the requests for the canary's destination (HTTPRouteDestination.headers.request).
-// Its own changes of these headers end, because Istio removes headers before it sets any.
+// The destination's own changes of these headers end, because Istio removes headers before it sets others.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return

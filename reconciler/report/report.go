@@ -18,7 +18,7 @@ type Report struct {
 	Apps   []App                // the apps that were reconciled
 	Gone   []string             // apps that no longer exist
 
-	Problem *string // after a poll of Git: why Git cannot be read, and what is invalid; "" for neither
+	Problem *string // after a poll: the error of Git, and all invalid input; "" without a problem, nil without a poll
 }
 
 // App is the result of one app's pass.

@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// await fails the test unless a condition holds within 10 seconds.
+// await waits until a condition holds, for at most a minute.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("not within 10 seconds: " + what)
+			t.Fatal("not within a minute: " + what)
 		}
 	}
 }
