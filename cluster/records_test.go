@@ -335,6 +335,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 		"no server listens":   {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, 2},
 		"etcd was away":       {apierrors.NewTooManyRequests("storage is (re)initializing", 1), 2},
 		"another error":       {apierrors.NewForbidden(resource, "", errors.New("no")), 2},
+		"no response":         {errClosed, 2},
 		"too many ask for it": {apierrors.NewTooManyRequests("too many requests, please try again later", 1), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -356,7 +357,10 @@ func TestRefusedWatchIsAList(t *testing.T) {
 						// Refuse the watch for the first list, so that the reflector requests a list.
 						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 					}
-					if watches++; watches == 1 {
+					switch watches++; {
+					case watches == 1 && errors.Is(c.refusal, errClosed):
+						return watch.NewEmptyWatch(), nil
+					case watches == 1:
 						return nil, c.refusal
 					}
 					if lists == 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,10 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
+// errClosed is the error of a watch whose connection the server closed without a response. After ten retries, client-go
+// returns an empty watch instead of an error.
+var errClosed = errors.New("the API server closes connections without a response")
+
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
 // starts again with a list. If this list is older than the known objects, the cluster was restored from a backup. A
 // watch from the last version, as client-go starts it, would get no events from a restored cluster.
@@ -103,6 +108,9 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			}
 			f.begin()
 			w, err := s.watch(ctx, o)
+			if reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+				w, err = nil, errClosed
+			}
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
 				err = errors.New(err.Error()) // hide the error's type, so that the reflector starts with a new list
