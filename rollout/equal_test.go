@@ -30,7 +30,7 @@ func fill(v reflect.Value, n *int, odd int) {
 		v.SetMapIndex(key, value)
 		return
 	case reflect.Struct:
-		if v.Type() != timeType {
+		if v.Type() != reflect.TypeFor[time.Time]() {
 			for i := range v.NumField() {
 				fill(v.Field(i), n, odd)
 			}

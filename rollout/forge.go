@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 	"net/url"
-	"reflect"
 	"regexp"
 	"strings"
 )
@@ -33,9 +32,7 @@ const (
 )
 
 // Equal reports whether two configurations are equal.
-func (f *Forge) Equal(o *Forge) bool {
-	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
-}
+func (f *Forge) Equal(o *Forge) bool { return equality.DeepEqual(f, o) }
 
 var (
 	repositoryPath = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$`)

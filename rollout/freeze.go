@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"reflect"
 	"strings"
 	"time"
 )
@@ -56,6 +55,4 @@ func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
 // Equal reports whether two freezes are equal. Each of them may be nil.
-func (f *Freeze) Equal(o *Freeze) bool {
-	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
-}
+func (f *Freeze) Equal(o *Freeze) bool { return equality.DeepEqual(f, o) }

@@ -24,8 +24,8 @@ var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-
 // never import each other, and each is the only user of a big library. cmd/gitrollout connects the packages.
 var table = map[string]rule{
 	"rollout/schedule": {others: []string{"github.com/robfig/cron/v3"}, pure: true},
-	"rollout": {own: []string{"rollout/schedule"}, others: []string{"k8s.io/apimachinery/pkg/util/json", "sigs.k8s.io/yaml"},
-		pure: true},
+	"rollout": {own: []string{"rollout/schedule"}, others: []string{
+		"k8s.io/apimachinery/pkg/conversion", "k8s.io/apimachinery/pkg/util/json", "sigs.k8s.io/yaml"}, pure: true},
 	"traffic":            {own: []string{"rollout"}, pure: true},
 	"analysis":           {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr"}, pure: true},
 	"rollout/hook":       {own: []string{"rollout"}, pure: true},
