@@ -47,7 +47,7 @@ type appGlobFile struct {
 	Substitute     map[string]string    `json:"substitute"`
 	SubstituteFrom []substituteFromFile `json:"substituteFrom" max:"20" fix:"put them into fewer files"`
 
-	Decryption *decryptionFile `json:"decryption"`
+	Decryption decryptionFile `json:"decryption"`
 
 	Links map[string]string `json:"links"`
 
@@ -60,13 +60,6 @@ type appGlobFile struct {
 type decryptionFile struct {
 	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
 	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
-}
-
-func (d *decryptionFile) secret() string {
-	if d == nil {
-		return ""
-	}
-	return d.SecretRef.Name
 }
 
 type secretRefFile struct {
@@ -122,7 +115,7 @@ func encodeLinks(at place, links map[string]string) (string, error) {
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
-		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.secret(),
+		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.SecretRef.Name,
 		field: field, file: file}
 	at := place{file, field}
 	if strings.HasPrefix(g.Path, "/") {
