@@ -41,8 +41,13 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	if err != nil {
 		return err
 	}
-	if err := unique(built, a.file); err != nil {
-		return err
+	seen := make(map[rollout.Ref]bool, len(built))
+	for _, object := range built { // kustomize accepts two objects with one Ref if only one manifest has the namespace
+		if seen[object.Ref()] {
+			return &rollout.InvalidError{File: a.file, Fix: "remove one",
+				Msg: object.Ref().String() + " is defined twice, once with and once without its namespace"}
+		}
+		seen[object.Ref()] = true
 	}
 	a.deployments = map[rollout.Workload]rollout.Object{}
 	var refused *rollout.InvalidError
@@ -68,19 +73,11 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	}
 	a.warnGenerated()
 	slices.SortStableFunc(a.objects, func(x, y rollout.Object) int { return cmp.Compare(rank(x), rank(y)) })
-	return a.hash()
-}
-
-// unique refuses two objects with the same Ref. Kustomize accepts two if only one manifest has the namespace.
-func unique(objects []rollout.Object, file string) error {
-	seen := make(map[rollout.Ref]bool, len(objects))
-	for _, object := range objects {
-		ref := object.Ref()
-		if seen[ref] {
-			return &rollout.InvalidError{File: file, Fix: "remove one",
-				Msg: ref.String() + " is defined twice, once with and once without its namespace"}
+	a.templates = make(map[rollout.Workload]rollout.Hash, len(a.deployments))
+	for w, deployment := range a.deployments {
+		if a.templates[w], err = rollout.HashTemplate(deployment.Map("spec", "template")); err != nil {
+			return err
 		}
-		seen[ref] = true
 	}
 	return nil
 }
@@ -112,11 +109,15 @@ func (a *assembly) take(object rollout.Object) error {
 		return a.invalid(ref, "kind", "keep it under .gitrollout/ and out of resources",
 			"%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion())
 	}
-	if annotations := object.Map("metadata", "annotations"); annotations["helm.sh/resource-policy"] == "keep" {
+	annotations := object.Map("metadata", "annotations")
+	if annotations["helm.sh/resource-policy"] == "keep" {
 		annotations[rollout.AnnotationPrune] = "disabled"
 	}
-	for _, name := range dropOwned(object) {
-		a.warn("%s: annotation %s is left out: a controller of Kubernetes writes it", shortRef(ref), name)
+	for _, name := range slices.Sorted(maps.Keys(annotations)) { // users copy annotations from kubectl get -o yaml
+		if strings.HasPrefix(name, "deployment.kubernetes.io/") || name == "control-plane.alpha.kubernetes.io/leader" {
+			delete(annotations, name)
+			a.warn("%s: annotation %s is left out: a controller of Kubernetes writes it", shortRef(ref), name)
+		}
 	}
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
@@ -128,30 +129,6 @@ func (a *assembly) take(object rollout.Object) error {
 		a.deployments[w] = object // even without a Rollout, because a missing workload counts as removed
 	}
 	a.objects = append(a.objects, object)
-	return nil
-}
-
-// dropOwned removes annotations that Kubernetes' controllers write. Users copy them from kubectl get -o yaml.
-func dropOwned(object rollout.Object) (dropped []string) {
-	annotations := object.Map("metadata", "annotations")
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if strings.HasPrefix(name, "deployment.kubernetes.io/") || name == "control-plane.alpha.kubernetes.io/leader" {
-			delete(annotations, name)
-			dropped = append(dropped, name)
-		}
-	}
-	return dropped
-}
-
-func (a *assembly) hash() error {
-	a.templates = make(map[rollout.Workload]rollout.Hash, len(a.deployments))
-	for w, deployment := range a.deployments {
-		h, err := rollout.HashTemplate(deployment.Map("spec", "template"))
-		if err != nil {
-			return err
-		}
-		a.templates[w] = h
-	}
 	return nil
 }
 

@@ -137,7 +137,14 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 		return 0, fmt.Sprintf("is nested more than %d deep", maxDepth)
 	}
 	if n.Kind == kyaml.AliasNode {
-		return m.alias(n, depth)
+		switch nodes, known := m.expanded[n.Alias]; {
+		case !known:
+			return m.count(n.Alias, depth)
+		case nodes < 0:
+			return 0, fmt.Sprintf("the anchor %s contains itself", n.Value)
+		default:
+			return nodes, ""
+		}
 	}
 	if number := strings.ToLower(strings.TrimLeft(n.Value, "+-")); n.Kind == kyaml.ScalarNode &&
 		n.ShortTag() == "!!float" && (number == ".inf" || number == ".nan") {
@@ -167,18 +174,6 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 		m.expanded[n] = total
 	}
 	return total, ""
-}
-
-func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
-	nodes, ok := m.expanded[n.Alias]
-	switch {
-	case ok && nodes < 0:
-		return 0, fmt.Sprintf("the anchor %s contains itself", n.Value)
-	case ok:
-		return nodes, ""
-	default:
-		return m.count(n.Alias, depth)
-	}
 }
 
 const isTwice = " is listed twice"

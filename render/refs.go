@@ -22,12 +22,6 @@ var (
 // clones matches fields that can name Git repositories. Kustomize clones a remote-looking path even if a file has it.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
-// isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
-func isWeb(p string) bool {
-	u, err := url.Parse(p)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
-}
-
 // isInline reports whether an entry is inline YAML. Entries that kustomize may clone are not.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
@@ -53,12 +47,14 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		_, entry, err := in.fs.resolve(unroot(joined))
 		return err == nil && entry.Kind == rollout.File
 	}
+	u, err := url.Parse(p)
+	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") // as in kustomize's IsRemoteFile (fileloader.go)
 	switch {
 	case p == "":
 		return "", none, at.invalid("", "is empty")
 	case path.IsAbs(p):
 		return "", none, at.invalid("use a path relative to the kustomization", "%s is an absolute path", p)
-	case isWeb(p), (remotePrefix.MatchString(p) || remoteQuery.MatchString(p)) && !isFile():
+	case isWeb, (remotePrefix.MatchString(p) || remoteQuery.MatchString(p)) && !isFile():
 		return "", none, at.invalid("vendor it into the repository, and name its path",
 			"%s is remote: only files in this commit are rendered", rollout.OneLine(p))
 	case escapes:

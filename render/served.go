@@ -68,7 +68,10 @@ func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) er
 			switch {
 			case t.readBuiltIn(object):
 			case has:
-				t.readCustom(object, schema)
+				fields := appliedFields(object)
+				t.read("metadata", reflect.TypeFor[metav1.ObjectMeta](), fields["metadata"])
+				maps.DeleteFunc(fields, func(name string, _ any) bool { return slices.Contains(ofAnyKind, name) })
+				t.follow("", schema, fields)
 			case len(versions) > 0:
 				t.Fail("apiVersion", "write "+versions[0], "the CRD of %s does not serve %s", t.ref.Kind, object.APIVersion())
 			}
@@ -114,14 +117,6 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 }
 
 const orVersion = ", or set kubernetes.version to the cluster's version"
-
-// readCustom reads a custom resource with the schema in its CRD, as an API server does.
-func (r *typeReader) readCustom(object rollout.Object, schema map[string]any) {
-	fields := appliedFields(object)
-	r.read("metadata", reflect.TypeFor[metav1.ObjectMeta](), fields["metadata"])
-	maps.DeleteFunc(fields, func(name string, _ any) bool { return slices.Contains(ofAnyKind, name) })
-	r.follow("", schema, fields)
-}
 
 // ofAnyKind has the fields that every object has, and that a schema may omit.
 var ofAnyKind = []string{"apiVersion", "kind", "metadata"}

@@ -52,7 +52,11 @@ func (d *document) readRouters(form *trafficForm) {
 		at := trafficPath + "." + kind
 		switch known := slices.Contains(traffic.Kinds(), kind); {
 		case !known:
-			d.Fail(at, nearestRouter(kind), "is not a router that gitrollout knows")
+			fix := "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
+			if near, is := rollout.Find(traffic.Kinds(), func(k string) bool { return strings.EqualFold(k, kind) }); is {
+				fix = "write " + near
+			}
+			d.Fail(at, fix, "is not a router that gitrollout knows")
 		case form.Routers[kind] == nil:
 			continue
 		case d.Argo && kind == "gatewayAPI":
@@ -71,13 +75,6 @@ func (d *document) readRouters(form *trafficForm) {
 		d.Fail(at, "keep only one", "conflicts with gatewayAPI")
 	}
 	d.routers["gatewayAPI"] = block{at, form.Plugins.GatewayAPI}
-}
-
-func nearestRouter(name string) string {
-	if kind, is := rollout.Find(traffic.Kinds(), func(k string) bool { return strings.EqualFold(k, name) }); is {
-		return "write " + kind
-	}
-	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }
 
 // checkPingPong validates the two Services of pingPong, which take turns as the stable and the canary Service.

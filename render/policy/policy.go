@@ -155,9 +155,11 @@ func (j judge) rollouts() *breach {
 		about := o.Ref()
 		w, is := j.render.Workload(about)
 		spec, staged := j.render.Spec(w)
+		runsPods := about.Group != "batch" && // not the short-running pods of Jobs and CronJobs
+			(len(o.Map("spec", "template", "spec")) > 0 || about.Group == "" && about.Kind == "Pod")
 		b := &breach{about: &about}
 		switch {
-		case !staged && rules.Required && runsPods(o):
+		case !staged && rules.Required && runsPods:
 			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "add a Rollout for it"
 			if !is {
 				b.fix = "change it to a Deployment with a Rollout"
@@ -184,12 +186,6 @@ func (j judge) rollouts() *breach {
 		return b
 	}
 	return nil
-}
-
-// runsPods reports whether an object has long-running pods. The result is false for Jobs and CronJobs.
-func runsPods(o rollout.Object) bool {
-	ref := o.Ref()
-	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
 }
 
 func (j judge) quota() *breach {

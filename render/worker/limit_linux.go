@@ -13,7 +13,9 @@ import (
 // Limit allows this process's memory to grow by at most the given number of bytes. Near this limit, Go collects garbage
 // more often. Beyond the limit, the process ends. Only Linux has this hard limit. Call Limit before Serve.
 func Limit(memory int64) error {
-	soften(memory)
+	debug.SetMemoryLimit(memory * 9 / 10)
+	debug.SetMaxStack(64 << 20) // ends endless recursion early
+	debug.SetGCPercent(500)     // after a build, about 40 of a worker's 50 MiB are garbage
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return fmt.Errorf("bound of memory: %w", err)
@@ -28,13 +30,6 @@ func Limit(memory int64) error {
 		return fmt.Errorf("bound of memory: %w", err)
 	}
 	return nil
-}
-
-// soften makes Go try to stay below a memory limit. The stack's own limit ends endless recursion early.
-func soften(memory int64) {
-	debug.SetMemoryLimit(memory * 9 / 10)
-	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(500) // after a build, about 40 of a worker's 50 MiB are garbage
 }
 
 func cpu() time.Duration {

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -67,7 +68,13 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	if err != nil {
 		return nil, render.Looked{}, err
 	}
-	defer func() { p.finish(app.Name, asked) }()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.apps, app.Name)
+		p.asked[app.Name] = asked
+		p.news.Broadcast()
+	}()
 	limits := app.Limits.OrDefault()
 	app.Sealed = app.Sealed || p.Unlock == nil
 	for again := false; ; again = true {
@@ -77,7 +84,8 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		}
 		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
 		done, err := w.build(s, app, cmp.Or(p.Stall, 4))
-		asked = s.worthwhile()
+		asked = append(slices.Clone(s.ahead), s.asked...) // the next build gets their entries together with the app
+		asked = asked[:min(len(asked), mostAhead)]
 		closed := p.put(w, err == nil)
 		switch {
 		case s.failed != nil:
@@ -89,7 +97,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		}
 		held, words := &rollout.InvalidError{File: app.Path}, []byte(nil)
 		switch {
-		case w.isLate():
+		case bytes.Contains(w.last.bytes(), []byte(outOfTime)):
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
 			continue // try again: the kernel may have killed the worker, or the worker collected garbage too late
@@ -148,14 +156,6 @@ func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 		return known, nil
 	}
 	return []string{app.Path, path.Join(app.Path, "kustomization.yaml")}, nil
-}
-
-func (p *Pool) finish(app string, asked []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.apps, app)
-	p.asked[app] = asked
-	p.news.Broadcast()
 }
 
 // take returns a worker with the given memory limit. While the maximum number of workers is busy, it waits.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -85,9 +84,13 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 		case said.Done != nil:
 			return said.Done, nil
 		case said.Lookup != nil:
-			o = s.lookup(*said.Lookup)
+			s.asked = append(s.asked, *said.Lookup)
+			a, err := s.answer(*said.Lookup)
+			o = s.orFailed(order{Answer: a}, err)
 		case said.List != nil:
-			o = s.readDir(*said.List)
+			s.listed = append(s.listed, *said.List)
+			entries, err := s.tree.ReadDir(*said.List)
+			o = s.orFailed(order{Answer: &answer{Path: *said.List, Folder: entries}}, err)
 		case said.Locks != nil:
 			o = s.unlocked(app, said.Locks)
 		default:
@@ -108,8 +111,6 @@ var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|canno
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
 func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
-
-func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
 // cause returns a short reason for the end of the worker.
 func (w *process) cause() string {
@@ -135,12 +136,6 @@ func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths that the worker got or requested. The next build sends their entries with the app.
-func (s *session) worthwhile() []string {
-	all := append(slices.Clone(s.ahead), s.asked...)
-	return all[:min(len(all), mostAhead)]
-}
-
 // These constants limit the entries and files that are sent with an app, before the worker requests them.
 const (
 	mostAhead   = 40        // paths
@@ -159,12 +154,6 @@ func (s *session) order(app rollout.App) order {
 	return o
 }
 
-func (s *session) lookup(p string) order {
-	s.asked = append(s.asked, p)
-	a, err := s.answer(p)
-	return s.orFailed(order{Answer: a}, err)
-}
-
 // orFailed returns o if err is nil. Otherwise, it returns an order with the field Failed set.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
@@ -172,12 +161,6 @@ func (s *session) orFailed(o order, err error) order {
 		return order{Failed: true}
 	}
 	return o
-}
-
-func (s *session) readDir(dir string) order {
-	s.listed = append(s.listed, dir)
-	entries, err := s.tree.ReadDir(dir)
-	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
 // answer returns the entry at a path. If the folder of the entry is small, it also returns the folder's content.
