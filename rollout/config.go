@@ -114,8 +114,12 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if err := c.Forge.check(file); err != nil {
 		return nil, err
 	}
-	if c.Windows, err = parseWindows(file, raw.Windows); err != nil {
-		return nil, err
+	for i, w := range raw.Windows {
+		window, err := parseWindow(file, fmt.Sprintf("windows[%d]", i), w)
+		if err != nil {
+			return nil, err
+		}
+		c.Windows = append(c.Windows, *window)
 	}
 	if c.Receivers, err = parseReceivers(file, raw.Notifications); err != nil {
 		return nil, err

@@ -100,7 +100,11 @@ func (v value) misfit(f Field, belongs string) {
 
 func (v value) into(to reflect.Value, f Field) {
 	if v.raw == nil || v.raw == "" && f.Has("default") {
-		v.absent(to, f)
+		if raw := f.Default(); raw != nil {
+			value{r: v.r, path: v.path, raw: raw}.into(to, f)
+		} else if f.Has("needs") && !v.r.misnamed {
+			v.lacks(f.Tag.Get("needs"), "is missing")
+		}
 		return
 	}
 	if to.Kind() != reflect.Pointer && v.reads(to.Addr().Interface(), f) {
@@ -131,20 +135,9 @@ func (v value) into(to reflect.Value, f Field) {
 	default:
 		v.whole(to, f)
 	}
-	if f.Has("needs") && isEmpty(to) {
+	hasLength := slices.Contains([]reflect.Kind{reflect.String, reflect.Slice, reflect.Map}, to.Kind())
+	if f.Has("needs") && hasLength && to.Len() == 0 {
 		v.lacks(f.Tag.Get("needs"), "is empty")
-	}
-}
-
-func isEmpty(v reflect.Value) bool {
-	return slices.Contains([]reflect.Kind{reflect.String, reflect.Slice, reflect.Map}, v.Kind()) && v.Len() == 0
-}
-
-func (v value) absent(to reflect.Value, f Field) {
-	if raw := f.Default(); raw != nil {
-		value{r: v.r, path: v.path, raw: raw}.into(to, f)
-	} else if f.Has("needs") && !v.r.misnamed {
-		v.lacks(f.Tag.Get("needs"), "is missing")
 	}
 }
 

@@ -45,18 +45,6 @@ type windowFile struct {
 	Apps     []string   `json:"apps" like:"glob"`
 }
 
-func parseWindows(file string, raw []windowFile) ([]Window, error) {
-	var all []Window
-	for i, w := range raw {
-		parsed, err := parseWindow(file, fmt.Sprintf("windows[%d]", i), w)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *parsed)
-	}
-	return all, nil
-}
-
 func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	w := &Window{Kind: raw.Kind, Schedule: raw.Schedule, TimeZone: raw.TimeZone, Apps: raw.Apps, field: field}
 	at := place{file, field}

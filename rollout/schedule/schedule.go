@@ -38,7 +38,10 @@ func Parse(expression, zone string) (*Schedule, error) {
 	}
 	spec, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner
+		}
+		return nil, fmt.Errorf("%q is not a schedule: %s", text, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	s := &Schedule{spec: spec, zone: location}
 	// The method "named" searches 30 years. This is enough: within 28 years, each date falls on each day of the week.
@@ -55,13 +58,6 @@ func Zone(name string) (*time.Location, error) {
 		return nil, fmt.Errorf("%q is not a time zone", name)
 	}
 	return location, nil
-}
-
-func oneLine(err error) string {
-	if inner := errors.Unwrap(err); inner != nil {
-		err = inner
-	}
-	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // Next returns the first matching minute after a time, or the zero time if there is none within ten years.
