@@ -60,11 +60,10 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 		return err
 	}
 	w.Detail = true
-	var all []propose.Change
 	var notes []string
-	err = slowly(c.streams, "rendering the change", func() error {
+	all, err := slowly(c.streams, "rendering the change", func() (all []propose.Change, err error) {
 		all, notes, err = c.apps.changes(names, unknown, func(app string) (propose.Change, error) { return change(w, app) })
-		return err
+		return all, err
 	})
 	if err != nil {
 		return err
@@ -80,10 +79,8 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	if c.dryRun {
 		said, err = drawChange(w.Tip.Tree, o)
 	} else {
-		err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
-			said, err = w.Push(ctx, who, o)
-			return err
-		})
+		said, err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(),
+			func() (string, error) { return w.Push(ctx, who, o) })
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,8 @@ func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.C
 	}
 	watching, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(connectTimeout, cancel)
-	err = slowly(s, "looking at the cluster at "+config.Host, func() error { return client.Start(watching) })
+	_, err = slowly(s, "looking at the cluster at "+config.Host,
+		func() (any, error) { return nil, client.Start(watching) })
 	if !timer.Stop() && err != nil {
 		err = errors.New("no answer in " + connectTimeout.String())
 	}

@@ -60,11 +60,8 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	if _, err := w.App(name); err != nil {
 		return err
 	}
-	var h status.History
-	err = slowly(c.streams, "reading the history of "+w.Config().StateBranch, func() error {
-		h, err = w.History(ctx, name, c.limit, c.depth)
-		return err
-	})
+	h, err := slowly(c.streams, "reading the history of "+w.Config().StateBranch,
+		func() (status.History, error) { return w.History(ctx, name, c.limit, c.depth) })
 	if err != nil {
 		return err
 	}

@@ -100,10 +100,8 @@ func (c *planCommand) record(
 	repo, err := c.server(ctx, cluster, c.source.branch, branch)
 	var heads rollout.Heads
 	if err == nil {
-		err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
-			heads, err = repo.Fetch(ctx)
-			return err
-		})
+		heads, err = slowly(c.streams, "reading "+repo.Remote().String(),
+			func() (rollout.Heads, error) { return repo.Fetch(ctx) })
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

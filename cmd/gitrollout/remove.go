@@ -85,7 +85,8 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	if goOn, err := c.confirm(r); !goOn || err != nil {
 		return err
 	}
-	err = slowly(c.streams, "waiting for its pods to end", func() error { return w.Remove(ctx, name, there) })
+	_, err = slowly(c.streams, "waiting for its pods to end",
+		func() (any, error) { return nil, w.Remove(ctx, name, there) })
 	if err != nil {
 		return err
 	}

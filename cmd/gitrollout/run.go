@@ -162,7 +162,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 }
 
 // slowly calls the function do. If do takes more than two seconds, slowly prints "what" to standard error.
-func slowly(s streams, what string, do func() error) error {
+func slowly[T any](s streams, what string, do func() (T, error)) (T, error) {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()
 	return do()

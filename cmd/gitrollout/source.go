@@ -69,11 +69,11 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters
 func newest(
 	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
-	err = slowly(s, "reading "+repo.Remote().String(), func() error {
+	heads, err = slowly(s, "reading "+repo.Remote().String(), func() (heads rollout.Heads, err error) {
 		if heads, err = repo.Fetch(ctx); err == nil {
 			tree, err = repo.Snapshot(ctx, heads.Main)
 		}
-		return err
+		return heads, err
 	})
 	return heads, tree, err
 }

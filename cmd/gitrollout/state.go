@@ -79,12 +79,9 @@ func (c *stateCommand) push(
 
 func (c *stateCommand) commit(
 	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
-) (id string, err error) {
-	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
-		id, err = w.Record(ctx, subject, change)
-		return err
-	})
-	return id, err
+) (string, error) {
+	return slowly(c.streams, "pushing to "+w.Repo.Remote().String(),
+		func() (string, error) { return w.Record(ctx, subject, change) })
 }
 
 func newStateRepair(s streams) *cobra.Command {
@@ -219,10 +216,8 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	message := fmt.Sprintf("%s: compacted by %s\n\n", w.Cluster, who.Name) +
 		fmt.Sprintf("The former history is on the branch %s.\n\n", archive) +
 		rollout.Trailer(rollout.TrailerCluster, w.Cluster) + rollout.Trailer(rollout.TrailerArchive, w.Heads.State)
-	var root string
-	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
-		root, err = w.Repo.Compact(ctx, w.Config().StateBranch, archive, w.Heads.State, message, now)
-		return err
+	root, err := slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (string, error) {
+		return w.Repo.Compact(ctx, w.Config().StateBranch, archive, w.Heads.State, message, now)
 	})
 	if err != nil {
 		return err

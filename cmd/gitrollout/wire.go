@@ -95,11 +95,9 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if l.client, err = cluster.New(config, l.asked(who.uid, target.namespaces, log)); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
-	var uid string
-	if err := slowly(s, "connecting to the cluster at "+config.Host, func() (err error) {
-		uid, err = l.client.UID(ctx)
-		return err
-	}); err != nil {
+	uid, err := slowly(s, "connecting to the cluster at "+config.Host,
+		func() (string, error) { return l.client.UID(ctx) })
+	if err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
 	// The watches continue after ctx ends, because the pass in progress still needs them.
@@ -123,7 +121,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Approve: approve, Policy: policy, Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
-	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
+	_, err = slowly(s, "watching the cluster at "+config.Host,
+		func() (any, error) { return nil, l.client.Start(watching) })
 	if !starting() {
 		err = errors.Join(ctx.Err(), err)
 	}

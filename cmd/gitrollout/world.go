@@ -22,10 +22,7 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Se
 		return nil, err
 	}
 	w := console.New(worldOptions(*from, repo, s))
-	err = slowly(s, "reading "+repo.Remote().String(), func() error {
-		_, err := w.Refresh(ctx)
-		return err
-	})
+	_, err = slowly(s, "reading "+repo.Remote().String(), func() (bool, error) { return w.Refresh(ctx) })
 	return w, err
 }
 
