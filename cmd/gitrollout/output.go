@@ -12,31 +12,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption holds the value of the flag -o: one of the allowed formats, or "" for text. It implements pflag.Value.
-type outputOption struct {
-	format  string
-	allowed []string
-}
+// outputOption holds the value of the flag -o: one of the allowed formats, or "" for text.
+type outputOption struct{ format string }
 
 func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
-	o.allowed = allowed
-	cmd.Flags().VarP(o, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
+	known := strings.Join(allowed, ", ")
+	cmd.Flags().FuncP("output", "o", "output `format`: "+known, func(format string) error {
+		if o.format = format; !slices.Contains(allowed, format) {
+			return fmt.Errorf("%q is not supported; supported values: %s", format, known)
+		}
+		return nil
+	})
 }
-
-// String returns the format.
-func (o *outputOption) String() string { return o.format }
-
-// Set sets the format. It returns an error if the format is not allowed.
-func (o *outputOption) Set(format string) error {
-	if !slices.Contains(o.allowed, format) {
-		return fmt.Errorf("%q is not supported; supported values: %s", format, strings.Join(o.allowed, ", "))
-	}
-	o.format = format
-	return nil
-}
-
-// Type returns the type of the value, which --help shows.
-func (o *outputOption) Type() string { return "format" }
 
 // show prints a value as JSON or YAML. For any other format, it prints the text that the function draw returns.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
