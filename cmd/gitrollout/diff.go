@@ -17,8 +17,9 @@ import (
 
 type diffCommand struct {
 	streams
-	color  colorOption
-	missed bool // an object was not compared, because the user may not read it
+	color       colorOption
+	differences int  // the number of objects that differ
+	missed      bool // an object was not compared, because the user may not read it
 }
 
 func newDiff(s streams) *cobra.Command {
@@ -69,16 +70,13 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	differences := 0
 	for _, app := range apps {
-		n, err := c.app(ctx, w, server, app)
-		if err != nil {
+		if err := c.app(ctx, w, server, app); err != nil {
 			return fmt.Errorf("app %s: %w", app.Name, err)
 		}
-		differences += n
 	}
 	switch {
-	case differences > 0:
+	case c.differences > 0:
 		return silent(exitFailed)
 	case c.missed:
 		return silent(exitCluster)
@@ -86,19 +84,16 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints how an app's objects in the cluster differ from Git. It returns the number of objects that differ.
-func (c *diffCommand) app(
-	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
-) (int, error) {
+// app prints how an app's objects in the cluster differ from Git.
+func (c *diffCommand) app(ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App) error {
 	in, err := w.Input(ctx, app, time.Now())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	objects, err := w.Wanted(ctx, app, in)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	differences := 0
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
 			fmt.Fprintf(c.err, "%s is encrypted in Git, and is not compared: there is no key here\n", o.Ref())
@@ -116,38 +111,35 @@ func (c *diffCommand) app(
 			fmt.Fprintf(c.err, "%s is not observed: %v\n", o.Ref(), err)
 			continue
 		case err != nil:
-			return differences, fmt.Errorf("%s: %w", o.Ref(), err)
+			return fmt.Errorf("%s: %w", o.Ref(), err)
 		}
-		n, err := c.print(o.Ref(), live, after)
-		if err != nil {
-			return differences, err
+		if err := c.print(o.Ref(), live, after); err != nil {
+			return err
 		}
-		differences += n
 	}
 	for _, ref := range strategies.Prunable(in.State, objects) {
 		live, err := server.Get(ctx, ref, app.Name)
 		if err != nil {
-			return differences, fmt.Errorf("%s: %w", ref, err)
+			return fmt.Errorf("%s: %w", ref, err)
 		}
 		if keeps := live.Keeps(); keeps != "" {
 			fmt.Fprintf(c.err, "%s has left Git, and is kept (%s): delete it by hand\n", ref, keeps)
 			continue
 		}
-		n, err := c.print(ref, live, nil)
-		if err != nil {
-			return differences, err
+		if err := c.print(ref, live, nil); err != nil {
+			return err
 		}
-		differences += n
 	}
-	return differences, nil
+	return nil
 }
 
-// print prints the differences of one object between the cluster and Git. It returns 1 if there are any, otherwise 0.
-func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
+// print prints the differences of one object between the cluster and Git.
+func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) error {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {
-		return 0, err
+		return err
 	}
+	c.differences++
 	_, err = fmt.Fprint(c.out, terminal.Diff(text, c.color.lookOf(c.out)))
-	return 1, err
+	return err
 }

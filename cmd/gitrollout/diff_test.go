@@ -31,9 +31,9 @@ func TestDiffNeverShowsASecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			n, err := (&diffCommand{streams: streams{out: &out, err: io.Discard}}).print(live.Ref(), c.live, c.after)
-			if err != nil || n != 1 {
-				t.Fatalf("%d differences, error %v", n, err)
+			diff := &diffCommand{streams: streams{out: &out, err: io.Discard}}
+			if err := diff.print(live.Ref(), c.live, c.after); err != nil || diff.differences != 1 {
+				t.Fatalf("%d differences, error %v", diff.differences, err)
 			}
 			compare.Contains(t, out.String(), c.want...)
 			for _, value := range []string{"b2xk", "bmV3", "c2hvcA", "ZGI"} {
@@ -57,10 +57,10 @@ func TestDiffLeavesOutWhatTheServerWrites(t *testing.T) {
 	}
 	var out bytes.Buffer
 	c := &diffCommand{streams: streams{out: &out}}
-	if n, err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "3")); n != 0 || err != nil {
-		t.Errorf("%d differences, error %v:\n%s", n, err, out.String())
+	if err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "3")); c.differences != 0 || err != nil {
+		t.Errorf("%d differences, error %v:\n%s", c.differences, err, out.String())
 	}
-	if n, err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "4")); n != 1 || err != nil {
-		t.Errorf("%d differences, error %v", n, err)
+	if err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "4")); c.differences != 1 || err != nil {
+		t.Errorf("%d differences, error %v", c.differences, err)
 	}
 }
