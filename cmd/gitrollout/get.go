@@ -28,10 +28,8 @@ type lookCommand struct {
 	clusterOnly bool
 	selector    string // set only for the command list
 	// draw formats a listing as text. The parameter single is true if the listing is for one app that the user named.
-	draw func(l status.Listing, single bool, k terminal.Look) string
-	// only filters and sorts a listing. It is set only for the command list.
-	only   func(l status.Listing) status.Listing
-	missed func(l status.Listing) []string // returns the arguments that match no app; nil for get
+	draw   func(l status.Listing, single bool, k terminal.Look) string
+	filter *terminal.Filter // selects and sorts the apps of a listing; nil for the command get
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -89,9 +87,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.every < 100*time.Millisecond {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
-	if c.only == nil {
-		c.args = args // not for list, whose arguments are patterns for the filter
-	}
+	c.args = args // nil for the command list, whose arguments are patterns for the filter
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -114,7 +110,7 @@ func (c *lookCommand) print(l status.Listing) error {
 		return err
 	}
 	l = c.chosen(l)
-	single := c.single()
+	single := len(c.args) == 1
 	var data any = l
 	if single {
 		data = l.Apps[0]
@@ -124,10 +120,10 @@ func (c *lookCommand) print(l status.Listing) error {
 
 // missing returns an error if arguments match no app. The listing must be complete, that is, not filtered.
 func (c *lookCommand) missing(l status.Listing) error {
-	if c.missed == nil {
+	if c.filter == nil {
 		return nil
 	}
-	if missed := c.missed(l); len(missed) > 0 {
+	if missed := c.filter.Missed(l); len(missed) > 0 {
 		return fmt.Errorf("no app of cluster %s matches %s; gitrollout list shows all apps", l.Cluster,
 			strings.Join(rollout.Mapped(missed, strconv.Quote), ", "))
 	}
@@ -140,11 +136,9 @@ func (c *lookCommand) lookOf() terminal.Look {
 	return k
 }
 
-func (c *lookCommand) single() bool { return c.only == nil && len(c.args) == 1 }
-
 func (c *lookCommand) chosen(l status.Listing) status.Listing {
-	if c.only == nil {
+	if c.filter == nil {
 		return l
 	}
-	return c.only(l)
+	return c.filter.Apply(l)
 }

@@ -10,10 +10,9 @@ import (
 )
 
 func newList(s streams) *cobra.Command {
-	c := &lookCommand{streams: s}
-	c.draw = func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }
 	f := &terminal.Filter{}
-	c.only, c.missed = f.Apply, f.Missed
+	c := &lookCommand{streams: s, filter: f}
+	c.draw = func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN...]",
 		Aliases: []string{"ls"},

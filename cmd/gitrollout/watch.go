@@ -80,7 +80,7 @@ func (f *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-func (f *watcher) text(k terminal.Look) string { return f.draw(f.chosen(f.seen), f.single(), k) }
+func (f *watcher) text(k terminal.Look) string { return f.draw(f.chosen(f.seen), len(f.args) == 1, k) }
 
 func (f *watcher) redraw() error {
 	columns, rows, _ := terminalSize(f.out)

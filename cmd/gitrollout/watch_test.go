@@ -42,7 +42,7 @@ func TestWatchOfAPatternWithoutAMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			filter := terminal.Filter{Names: []string{c.pattern}}
-			w := &watcher{lookCommand: &lookCommand{only: filter.Apply, missed: filter.Missed}, view: &c.looks}
+			w := &watcher{lookCommand: &lookCommand{filter: &filter}, view: &c.looks}
 			got := ""
 			for len(c.looks) > 0 {
 				if err := w.look(t.Context()); err != nil {
