@@ -16,17 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func newNotify(s streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "notify",
-		Short: "Try the notifications",
-		Args:  unknownCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newNotifyTest(s))
-	return cmd
-}
-
 type notifyTest struct {
 	streams
 	to    string

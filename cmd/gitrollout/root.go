@@ -66,11 +66,10 @@ init writes files, and pushes nothing.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       versionOf().text(),
-		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		PersistentPreRunE: refuseUnused,
 	}
+	parent(root)
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -86,11 +85,19 @@ init writes files, and pushes nothing.`,
 	inGroup(root, "look", newGet(s), newList(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s), newRender(s),
 		newDiff(s), newValidate(s), newSimulate(s), newDashboard(s), newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
-		newSet(s), newRemove(s), newState(s))
-	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s), newNotify(s))
+		parent(&cobra.Command{Use: "set", Short: "Change an app in Git"}, newSetImage(s)), newRemove(s), newState(s))
+	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s),
+		parent(&cobra.Command{Use: "notify", Short: "Try the notifications"}, newNotifyTest(s)))
 	root.AddCommand(newOptions(s), newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())
 	return root
+}
+
+// parent adds commands to a command that does nothing by itself. Without arguments, it prints its help.
+func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
@@ -115,7 +122,7 @@ func refuseUnknown(root *cobra.Command) {
 				return unknownCommand(about, rest)
 			}
 		case "completion":
-			c.Args, c.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			parent(c)
 		}
 	}
 }

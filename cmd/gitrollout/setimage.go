@@ -13,13 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-func newSet(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "set", Short: "Change an app in Git", Args: unknownCommand}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(newSetImage(s))
-	return cmd
-}
-
 func newSetImage(s streams) *cobra.Command {
 	c, branch := &pushCommand{streams: s}, ""
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 )
 
 func newState(s streams) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "state",
 		Short: "Mend the state branch: repair, adopt, compact",
 		Long: `Mend the state branch gitrollout/state/<cluster>, which is otherwise the
@@ -23,11 +23,7 @@ reconciler's alone. These are the deliberate ways out when it holds an app
 because the record was edited, rolled back, or is about another cluster.
 
 Each one pushes one commit under your name, and the reconciler goes on from it.`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newStateRepair(s), newStateAdopt(s), newStateCompact(s))
-	return cmd
+	}, newStateRepair(s), newStateAdopt(s), newStateCompact(s))
 }
 
 // stateCommand has the flags of commands that change the state branch: repair, adopt, compact and remove.
