@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -22,11 +21,9 @@ import (
 )
 
 // newNotifier returns the worker that sends notifications about new records. It uses its own connection to Git.
-func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
+func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 	id := make([]byte, 8)
-	if _, err := rand.Read(id); err != nil {
-		return nil, fmt.Errorf("name this process: %w", err)
-	}
+	_, _ = rand.Read(id) // never returns an error
 	deps := serviceDeps(l.client)
 	store := &gitstore.Store{Repo: l.created.Beside(), Cluster: l.source.cluster}
 	return worker.New(worker.Options{
@@ -52,7 +49,7 @@ func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, erro
 			}
 			log.Debug("notifications", "done", done)
 		},
-	}), nil
+	})
 }
 
 func serviceDeps(client *cluster.Client) service.Deps {

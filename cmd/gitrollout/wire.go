@@ -103,10 +103,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	// The watches continue after ctx ends, because the pass in progress still needs them.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
-		l.close()
-		return nil, err
-	}
+	l.notifier = newNotifier(l, who.id, log)
 	l.analyzer = newAnalyzer(watching, l, keys, log)
 	l.sinks = &adapters.Sinks{Forge: l.forge, Notifier: l.notifier, Client: l.client}
 	policy, approve := keys.policy.edges(repo.Repo, options.Keys)
