@@ -37,14 +37,11 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(c.err, "the plan was not added as a comment to %s#%d: %v\n", remote, number, err)
-	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
-		return appendTo(summary, text)
+	summary := os.Getenv("GITHUB_STEP_SUMMARY")
+	if summary == "" {
+		return nil
 	}
-	return nil
-}
-
-func appendTo(file, text string) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

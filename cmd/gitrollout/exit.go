@@ -55,11 +55,6 @@ func usagef(format string, args ...any) error {
 
 func silent(code exitCode) error { return &failure{code: code} }
 
-func isSilent(err error) bool {
-	var f *failure
-	return errors.As(err, &f) && f.err == nil
-}
-
 // codeOf returns the exit code for an error. Errors with the same code need the same reaction of a script.
 func codeOf(err error) exitCode {
 	var stated *failure

@@ -98,7 +98,13 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 		}
 		all.Clusters = append(all.Clusters, p)
 	}
-	if err := c.print(all); err != nil {
+	err = c.output.show(c.streams, all, func() string {
+		if c.output.format == "markdown" {
+			return plan.Markdown(all.Clusters)
+		}
+		return terminal.Plans(all.Clusters, c.color.lookOf(c.out))
+	})
+	if err != nil {
 		return err
 	}
 	if c.comment {
@@ -106,7 +112,17 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	return c.exit(all)
+	changes := false
+	for _, p := range all.Clusters {
+		if p.Errors > 0 {
+			return silent(exitFailed)
+		}
+		changes = changes || p.Changes()
+	}
+	if c.exitCode && changes {
+		return silent(exitChanges)
+	}
+	return nil
 }
 
 // clusters returns the clusters in the trees of base and head. If --cluster is set, it returns only this cluster.
@@ -155,27 +171,4 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 		p.WithoutDiffs()
 	}
 	return p, err
-}
-
-func (c *planCommand) print(all plans) error {
-	return c.output.show(c.streams, all, func() string {
-		if c.output.format == "markdown" {
-			return plan.Markdown(all.Clusters)
-		}
-		return terminal.Plans(all.Clusters, c.color.lookOf(c.out))
-	})
-}
-
-func (c *planCommand) exit(all plans) error {
-	changes := false
-	for _, p := range all.Clusters {
-		if p.Errors > 0 {
-			return silent(exitFailed)
-		}
-		changes = changes || p.Changes()
-	}
-	if c.exitCode && changes {
-		return silent(exitChanges)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -36,7 +37,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	refuseUnknown(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !isSilent(err) {
+	if f, is := errors.AsType[*failure](err); err != nil && (!is || f.err != nil) {
 		_, _ = io.WriteString(stderr, terminal.CleanLines("gitrollout: "+message(err)))
 	}
 	return int(codeOf(err))
