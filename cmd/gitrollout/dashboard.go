@@ -18,7 +18,6 @@ import (
 
 	"gitrollout.dev/gitrollout/publish/serve"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
-	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
@@ -183,7 +182,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 		if ctx.Err() != nil {
 			return nil
 		}
-		left := gone(board, w.Apps)
+		left := slices.DeleteFunc(board.Names(), func(name string) bool { _, is := w.Apps[name]; return is })
 		if err != nil {
 			trouble, l.Apps, left = err.Error(), nil, nil
 		}
@@ -214,27 +213,15 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port. If no address is set, it returns nil. After an error, it warns and returns nil.
-func (o *dashOptions) listen(log *slog.Logger) net.Listener {
+// startDashboard serves the dashboard of a reconciler until the function stop is called. If the port cannot be opened,
+// it only warns.
+func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	if o.address == "" {
-		return nil
+		return func() {}, nil
 	}
 	listener, err := net.Listen("tcp", o.address)
 	if err != nil {
 		log.Warn("no dashboard is served", "flag", "--dashboard-address", "error", err)
-		return nil
-	}
-	return listener
-}
-
-func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
-	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
-}
-
-// startDashboard serves the dashboard of a reconciler until the function stop is called.
-func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
-	listener := o.listen(log)
-	if listener == nil {
 		return func() {}, nil
 	}
 	board := dashboard.NewBoard(l.source.cluster,

@@ -42,20 +42,22 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// TestDashboardPortThatIsTaken checks that a dashboard port in use causes only a warning. The reconciler then runs without a dashboard.
+// TestDashboardPortThatIsTaken checks that a dashboard port in use causes only a warning, and that an empty address causes none.
+// The reconciler then runs without a dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
 	var out bytes.Buffer
-	o := dashOptions{address: taken.Addr().String()}
-	if l := o.listen(slog.New(slog.NewTextHandler(&out, nil))); l != nil {
-		t.Errorf("it listens: %v", l)
-	}
+	// Without a loop, a dashboard that is served panics.
+	stop, err := startDashboard(dashOptions{address: taken.Addr().String()}, nil,
+		slog.New(slog.NewTextHandler(&out, nil)), streams{})
+	must(t, err)
+	stop()
 	compare.Contains(t, out.String(), "level=WARN", "--dashboard-address")
-	if l := (&dashOptions{}).listen(slog.New(slog.DiscardHandler)); l != nil {
-		t.Error("an empty address is listened on")
-	}
+	stop, err = startDashboard(dashOptions{}, nil, slog.New(slog.DiscardHandler), streams{})
+	must(t, err)
+	stop()
 }
 
 // TestDashboardStopsWhileBrowsersWatch checks that the dashboard's server can be stopped while a browser has an event stream open.

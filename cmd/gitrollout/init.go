@@ -135,7 +135,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	if err != nil {
 		return scaffold.Proposal{}, nil, err
 	}
-	renderer := newRenderer(c.streams, nil)
+	renderer := newRenderer(c.streams)
 	staged, looks := false, looking(c.err, time.Now)
 	p, err := scaffold.Propose(tree, survey, c.cluster, protected(), func(app rollout.App) (*rollout.Render, error) {
 		looks(app.Path)
@@ -176,7 +176,7 @@ func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffo
 	if i < 0 {
 		return nil, nil, usagef("--app %q is not among the apps of %s", dir, config.File)
 	}
-	built, err := newRenderer(c.streams, nil).Render(tree, apps[i], rollout.Commit{})
+	built, err := newRenderer(c.streams).Render(tree, apps[i], rollout.Commit{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -208,7 +208,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 
 // checked returns an error if "gitrollout validate" would find errors in the cluster's part of the tree.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
-	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
+	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams))
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 
 func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
 	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
-	both := plan.Sides{Cluster: cluster, Own: protected(), Now: now, Renderer: newRenderer(c.streams, nil)}
+	both := plan.Sides{Cluster: cluster, Own: protected(), Now: now, Renderer: newRenderer(c.streams)}
 	err := both.Read(sides.base, sides.head)
 	if err == nil && both.After.Behind == nil {
 		both.Record, p.State, err = c.record(ctx, sides, cluster, both.After.Config)

@@ -37,7 +37,7 @@ spec:
 		c.source.branch = "main"
 		sides, err := c.open(t.Context())
 		must(t, err)
-		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Renderer: newRenderer(streams{}, nil)}
+		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Renderer: newRenderer(streams{})}
 		must(t, p.Read(sides.base, sides.head))
 		var out plan.Plan
 		must(t, out.Add(&p, t.Context().Err))

@@ -34,14 +34,9 @@ func newWorkers() *worker.Pool {
 }
 
 // newRenderer returns a Renderer that uses s.workers. If s.workers is nil, it renders in this process.
-func newRenderer(s streams, log *slog.Logger) *render.Renderer {
+func newRenderer(s streams) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
-	}
-	if log != nil {
-		s.workers.Trouble = func(app, cause string, stack []byte) {
-			log.Warn("a process that renders was given up", "app", app, "cause", cause, "stack", string(stack))
-		}
 	}
 	return render.New(s.workers)
 }
@@ -52,7 +47,10 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
 	}
 	s.workers.Unlock = unlock
-	return newRenderer(s, log)
+	s.workers.Trouble = func(app, cause string, stack []byte) {
+		log.Warn("a process that renders was given up", "app", app, "cause", cause, "stack", string(stack))
+	}
+	return render.New(s.workers)
 }
 
 // newRenderWorker returns the hidden command that each render process runs. Its argument is the memory limit in bytes.

@@ -93,7 +93,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	case err != nil:
 		return usagef("%v", err)
 	}
-	o.Options = reconciler.Options{Renderer: newRenderer(streams{}, nil), Log: slog.New(slog.DiscardHandler)}
+	o.Options = reconciler.Options{Renderer: newRenderer(streams{}), Log: slog.New(slog.DiscardHandler)}
 	story, err := simulate.NewStory(o)
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func (c *validateCommand) run(tree rollout.Tree) error {
 	}
 	var r doctor.Report
 	for _, cluster := range clusters {
-		checked, err := doctor.Check(tree, cluster, protected(), policy, newRenderer(c.streams, nil))
+		checked, err := doctor.Check(tree, cluster, protected(), policy, newRenderer(c.streams))
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func openRepository(ctx context.Context, options git.Options) (*adapters.Reposit
 
 func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) console.Options {
 	return console.Options{
-		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s, nil), Own: protected(),
+		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s), Own: protected(),
 		Now: time.Now, Command: from.command,
 	}
 }
