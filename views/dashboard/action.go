@@ -17,10 +17,7 @@ type Actor interface {
 // Origin, receive checks the content type, and act compares the header X-CSRF-Token with the session's token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
-	if !receive(w, r, &a) {
-		return
-	}
-	rules := s.rules(w)
+	rules := s.receive(w, r, &a)
 	if rules == nil {
 		return
 	}

@@ -10,11 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// listApps handles GET /api/v1/apps. It responds with a status.Listing.
-func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
-	send(w, http.StatusOK, s.Board.Listing())
-}
-
 // ofApp returns a handler that calls "answer" with the app in the URL's path. For an unknown app, it responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -25,11 +20,6 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 		}
 		answer(w, r, d)
 	}
-}
-
-// showApp handles GET /api/v1/apps/{app}. It responds with a Detail.
-func (s *Server) showApp(w http.ResponseWriter, r *http.Request, app Detail) {
-	send(w, http.StatusOK, s.seenBy(r, app))
 }
 
 // mayRead returns the status 200 for a user with a right to the app, else another status with the reason.

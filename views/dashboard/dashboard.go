@@ -95,8 +95,12 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
 	s.mux.Handle("GET /assets/", assets(http.FileServerFS(embedded)))
-	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
-	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
+	s.mux.HandleFunc("GET /api/v1/apps", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, http.StatusOK, s.Board.Listing())
+	})
+	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(func(w http.ResponseWriter, r *http.Request, app Detail) {
+		send(w, http.StatusOK, s.seenBy(r, app))
+	}))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.forPeople("changes",
 		"gitrollout plan --base STABLE --head RELEASE", showDiff(s.Records.Diff)))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/objects", s.forPeople("objects",

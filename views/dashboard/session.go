@@ -168,19 +168,20 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes a request's JSON. It requires the JSON content type, which forms of other sites cannot send.
-func receive(w http.ResponseWriter, r *http.Request, data any) bool {
+// receive decodes a request's JSON, and returns the access rules. It requires the JSON content type, which forms of
+// other sites cannot send. After an error, it responds with the error and returns nil.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
-		return false
+		return nil
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(data); err != nil {
 		fail(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
-		return false
+		return nil
 	}
-	return true
+	return s.rules(w)
 }
 
 // signIn handles POST /api/v1/session, a request with a sign-in token.
@@ -188,10 +189,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
 	}
-	if !receive(w, r, &sent) {
-		return
-	}
-	rules := s.rules(w)
+	rules := s.receive(w, r, &sent)
 	if rules == nil {
 		return
 	}
