@@ -59,8 +59,10 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 	if u.To == "" || rollout.IsHash(u.To) {
 		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
 		to, err = propose.Back(b.state, rollout.Hash(u.To), known)
+	} else if built, failed := b.RenderAt(ctx, b.app, u.To); failed != nil {
+		err = fmt.Errorf("--to %s: %w", rollout.ShortID(u.To), failed)
 	} else {
-		to, err = b.at(ctx, u.To)
+		to = propose.Version{Hash: built.Release(), Commit: u.To}
 	}
 	if err != nil {
 		return to, err
@@ -70,14 +72,6 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git has that version"))
 	}
 	return to, nil
-}
-
-func (b undoing) at(ctx context.Context, commit string) (propose.Version, error) {
-	built, err := b.RenderAt(ctx, b.app, commit)
-	if err != nil {
-		return propose.Version{}, fmt.Errorf("--to %s: %w", rollout.ShortID(commit), err)
-	}
-	return propose.Version{Hash: built.Release(), Commit: commit}, nil
 }
 
 func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {

@@ -1,8 +1,6 @@
 package terminal
 
-import (
-	"strings"
-)
+import "strings"
 
 // Diff colours the lines of a unified diff. It drops the lines that begin with "diff".
 func Diff(text string, k Look) string {

@@ -108,24 +108,20 @@ func listRow(a status.App, k Look) []span {
 		phase += "," + a.HeldText()
 	}
 	strategy, step, weight, ready := summary(a)
-	old := "-"
+	newest, old := cmp.Or(a.Newest(), &status.Release{}), "-"
 	if since := sinceOf(a); !since.IsZero() {
 		old = age(k.Now.Sub(since))
 	}
 	return []span{
 		{a.App, bold}, {cmp.Or(a.Namespace, "-"), plain}, {phase, mark(a).color}, {step, plain}, {weight, plain},
 		{ready, plain}, {cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
-		{strategy, plain}, {authorOf(a), plain}, {releaseText(a.Stable), plain}, {releaseText(a.Release), plain},
+		{strategy, plain}, {cmp.Or(person(newest.Author), "-"), plain}, {releaseText(a.Stable), plain},
+		{releaseText(a.Release), plain},
 	}
 }
 
 // sinceOf returns when the release in flight began, or when stable was promoted, or when the applied commit was made.
-func sinceOf(a status.App) time.Time {
-	if newest := a.Newest(); newest != nil {
-		return newest.Since
-	}
-	return time.Time{}
-}
+func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
 // summary returns the ready pods of all workloads, or "-" if no workload was observed. The step and the weight are from
 // the workload with the lowest weight among workloads in a release.
@@ -162,13 +158,6 @@ func releaseText(r *status.Release) string {
 		return "-"
 	}
 	return string(r.Hash)
-}
-
-func authorOf(a status.App) string {
-	if newest := a.Newest(); newest != nil {
-		return cmp.Or(person(newest.Author), "-")
-	}
-	return "-"
 }
 
 func waitingText(a status.App) string {

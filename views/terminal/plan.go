@@ -29,16 +29,13 @@ func Plans(all []plan.Plan, k Look) string {
 		for _, a := range p.Apps {
 			b.WriteString("\n" + drawPlanned(p, a, k))
 		}
-		b.WriteString("\n" + k.line(span{fmt.Sprintf("%s, %d unchanged", changing(len(p.Apps)), p.Unchanged), plain}))
+		changed := rollout.Count(len(p.Apps), "app") + " change"
+		if len(p.Apps) == 1 {
+			changed += "s"
+		}
+		b.WriteString("\n" + k.line(span{fmt.Sprintf("%s, %d unchanged", changed, p.Unchanged), plain}))
 	}
 	return b.String()
-}
-
-func changing(n int) string {
-	if n == 1 {
-		return "1 app changes"
-	}
-	return fmt.Sprintf("%d apps change", n)
 }
 
 // changeColors has the colours of kinds of changes. Other kinds need no attention, and are plain.
