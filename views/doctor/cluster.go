@@ -235,7 +235,10 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		}
 		for _, o := range app.Render.Objects {
 			if hook.Is(o) {
-				as.hook(account, o)
+				as.jobs(account, o.Namespace())
+				if o.Annotation(rollout.AnnotationHookLog) != "" {
+					as(account, o.Namespace(), "", "pods/log", "get")
+				}
 				continue
 			}
 			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())

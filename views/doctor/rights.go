@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // right is a permission. The account is an app's service account, or "" for gitrollout's own account.
@@ -26,12 +24,5 @@ func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
 	if account != "" { // gitrollout's own account may list pods anyway
 		as(account, namespace, "", "pods", "list")
-	}
-}
-
-func (as wants) hook(account string, job rollout.Object) {
-	as.jobs(account, job.Namespace())
-	if job.Annotation(rollout.AnnotationHookLog) != "" {
-		as(account, job.Namespace(), "", "pods/log", "get")
 	}
 }
