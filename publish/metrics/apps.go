@@ -22,36 +22,32 @@ type known struct {
 
 // appCollector creates the metrics of single apps at each scrape, so that no series of a removed app remains.
 type appCollector struct {
-	mu   sync.Mutex
-	apps map[string]known
-
-	phases, phase, held, failing, started, weight, waiting *prometheus.Desc
+	mu    sync.Mutex
+	apps  map[string]known
+	descs map[string]*prometheus.Desc // by name
 }
 
 func newAppCollector(m *Metrics) *appCollector {
-	return &appCollector{
-		apps:    map[string]known{},
-		phases:  m.desc("gitrollout_apps"),
-		phase:   m.desc("gitrollout_app_phase"),
-		held:    m.desc("gitrollout_app_held"),
-		failing: m.desc("gitrollout_app_failing"),
-		started: m.desc("gitrollout_app_release_started_timestamp_seconds"),
-		weight:  m.desc("gitrollout_app_release_weight_ratio"),
-		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds"),
+	c := &appCollector{apps: map[string]known{}, descs: map[string]*prometheus.Desc{}}
+	for _, name := range []string{"gitrollout_apps", "gitrollout_app_phase", "gitrollout_app_held",
+		"gitrollout_app_failing", "gitrollout_app_release_started_timestamp_seconds",
+		"gitrollout_app_release_weight_ratio", "gitrollout_app_waiting_since_timestamp_seconds"} {
+		c.descs[name] = prometheus.NewDesc(name, m.families[name].Help, m.families[name].Labels, nil)
 	}
+	return c
 }
 
 // Describe implements prometheus.Collector.
 func (c *appCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.phases, c.phase, c.held, c.failing, c.started, c.weight, c.waiting} {
+	for _, d := range c.descs {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *appCollector) Collect(out chan<- prometheus.Metric) {
-	send := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	send := func(name string, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, v, labels...)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,26 +56,26 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 		s := a.state
 		if s.Phase != "" {
 			count[s.Shown()]++
-			send(c.phase, 1, name, string(s.Shown()))
+			send("gitrollout_app_phase", 1, name, string(s.Shown()))
 		}
 		if s.Held != nil {
-			send(c.held, 1, name, string(s.Held.Reason))
+			send("gitrollout_app_held", 1, name, string(s.Held.Reason))
 		}
 		if a.failing {
-			send(c.failing, 1, name)
+			send("gitrollout_app_failing", 1, name)
 		}
 		if s.Release != nil {
-			send(c.started, seconds(s.Release.Since), name)
+			send("gitrollout_app_release_started_timestamp_seconds", seconds(s.Release.Since), name)
 			for workload, weight := range a.weights {
-				send(c.weight, weight, name, workload)
+				send("gitrollout_app_release_weight_ratio", weight, name, workload)
 			}
 		}
 		if a.wait.On != "" {
-			send(c.waiting, seconds(a.wait.Since), name, string(a.wait.On))
+			send("gitrollout_app_waiting_since_timestamp_seconds", seconds(a.wait.Since), name, string(a.wait.On))
 		}
 	}
 	for _, p := range rollout.Phases() {
-		send(c.phases, float64(count[p]), string(p))
+		send("gitrollout_apps", float64(count[p]), string(p))
 	}
 }
 

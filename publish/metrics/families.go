@@ -57,9 +57,3 @@ func (m *Metrics) Count(name, value string, read func() float64) {
 	}
 	promauto.With(m.registry).NewCounterFunc(opts, read)
 }
-
-// desc returns the description of a metric of appCollector.
-func (m *Metrics) desc(name string) *prometheus.Desc {
-	f := m.families[name]
-	return prometheus.NewDesc(name, f.Help, f.Labels, nil)
-}
