@@ -14,9 +14,15 @@ import (
 
 // gitHub is GitHub's REST API, version 2022-11-28, for github.com, hosted tenants (ghe.com) and Enterprise Server.
 var gitHub = kind{
-	name:    rollout.GitHub,
-	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
-	api:     gitHubAPI,
+	name: rollout.GitHub,
+	isAt: func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
+	api: func(address string) string {
+		u, err := url.Parse(address) // for github.com and for each hosted tenant, the API has a separate host
+		if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
+			return "https://api." + u.Host
+		}
+		return address + "/api/v3"
+	},
 	spacing: time.Second, // as GitHub recommends
 	header: func(token string) http.Header {
 		return http.Header{
@@ -39,14 +45,6 @@ var gitHub = kind{
 type gitHubRepository struct {
 	repository
 	owner string
-}
-
-// gitHubAPI returns the API's address. For github.com and for each hosted tenant, the API has a separate host.
-func gitHubAPI(address string) string {
-	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
-		return "https://api." + u.Host
-	}
-	return address + "/api/v3"
 }
 
 // find implements pullAPI. GitHub filters by head branch and sorts by age, so one request per state suffices.

@@ -70,21 +70,17 @@ type session struct {
 }
 
 // open reads the receiver's credentials. It reads them again for each message, because they may change.
-func (s *session) open(ctx context.Context) error {
+func (s *session) open(ctx context.Context) (err error) {
 	for name, c := range s.receiver.Credentials {
-		value, err := s.credential(ctx, c)
-		if err != nil {
+		if s.values[name], err = s.credential(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.values[name] = value
 	}
 	s.headers = map[string]string{}
 	for name, c := range s.receiver.Headers {
-		value, err := s.credential(ctx, c)
-		if err != nil {
+		if s.headers[name], err = s.credential(ctx, c); err != nil {
 			return fmt.Errorf("headers.%s: %w", name, err)
 		}
-		s.headers[name] = value
 	}
 	return nil
 }

@@ -38,7 +38,14 @@ type eventData struct {
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
-	body, err := call.Encode(cloudEventOf(m))
+	d := eventData{Event: m.Event, Links: map[string]string{}}
+	for _, l := range linksOf(m) {
+		d.Links[strings.ToLower(l.Name)] = l.Value
+	}
+	body, err := call.Encode(cloudEvent{
+		SpecVersion: "1.0", ID: m.ID, Source: "/gitrollout/" + m.Cluster, Type: "dev.gitrollout.release." + string(m.Kind),
+		Subject: m.App, Time: m.At.UTC().Format(time.RFC3339), DataContentType: "application/json", Data: d,
+	})
 	if err != nil {
 		return &Failure{Final: true, msg: err.Error()}
 	}
@@ -54,15 +61,4 @@ func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
 	address := cmp.Or(s.values["url"], s.receiver.Settings["address"])
 	_, err = s.postBytes(ctx, address, header, body, "application/cloudevents+json")
 	return err
-}
-
-func cloudEventOf(m notify.Message) cloudEvent {
-	d := eventData{Event: m.Event, Links: map[string]string{}}
-	for _, l := range linksOf(m) {
-		d.Links[strings.ToLower(l.Name)] = l.Value
-	}
-	return cloudEvent{
-		SpecVersion: "1.0", ID: m.ID, Source: "/gitrollout/" + m.Cluster, Type: "dev.gitrollout.release." + string(m.Kind),
-		Subject: m.App, Time: m.At.UTC().Format(time.RFC3339), DataContentType: "application/json", Data: d,
-	}
 }
