@@ -33,7 +33,7 @@ func (a *assembly) warnGenerated() {
 			continue
 		}
 		seen := map[rollout.Ref]bool{}
-		hook.EachReference(d.form.Template, func(kind, name string) {
+		hook.EachReference(d.form.Template, func(_, kind, name string) {
 			ref := rollout.Ref{Kind: kind, Namespace: d.ref.Namespace, Name: name}
 			if full := generated[ref]; full != "" && !exists[ref] && !seen[ref] {
 				seen[ref] = true

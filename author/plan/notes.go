@@ -188,7 +188,12 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go reports the objects that a hook reads
 			continue
 		}
-		mounted, read := uses(o.Map("spec", "template"), ref)
+		mounted, read := false, false
+		hook.EachReference(o.Map("spec", "template"), func(field, kind, name string) {
+			isMount := field == "configMap" || field == "secret"
+			is := kind == ref.Kind && name == ref.Name && field != "imagePullSecrets"
+			mounted, read = mounted || is && isMount, read || is && !isMount
+		})
 		if mounted {
 			mounts = append(mounts, o.Kind()+" "+o.Name())
 		}
@@ -218,30 +223,6 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 		}
 	}
 	return all
-}
-
-func uses(v any, ref rollout.Ref) (mounted, read bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			m, _ := e.(map[string]any)
-			switch {
-			case ref.Kind == "ConfigMap" && key == "configMap", ref.Kind == "Secret" && key == "secret":
-				mounted = mounted || m["name"] == ref.Name || m["secretName"] == ref.Name
-			case ref.Kind == "ConfigMap" && (key == "configMapRef" || key == "configMapKeyRef"),
-				ref.Kind == "Secret" && (key == "secretRef" || key == "secretKeyRef"):
-				read = read || m["name"] == ref.Name
-			}
-			below, alsoRead := uses(e, ref)
-			mounted, read = mounted || below, read || alsoRead
-		}
-	case []any:
-		for _, e := range v {
-			below, alsoRead := uses(e, ref)
-			mounted, read = mounted || below, read || alsoRead
-		}
-	}
-	return mounted, read
 }
 
 func templateChanged(was, now rollout.Object) bool {

@@ -28,7 +28,7 @@ func Needs(
 // Named returns the objects that the pods of a hook's Job reference, and the Job's Namespace.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
-	EachReference(h.Object.Map("spec", "template", "spec"), func(kind, name string) {
+	EachReference(h.Object.Map("spec", "template", "spec"), func(_, kind, name string) {
 		named[rollout.Ref{Kind: kind, Namespace: h.Object.Namespace(), Name: name}] = true
 	})
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
@@ -47,10 +47,10 @@ var fields = map[string][2]string{
 }
 
 // EachReference calls f for each object that a pod spec references, in the order of the fields' names.
-func EachReference(v any, f func(kind, name string)) {
-	add := func(kind string, name any) {
+func EachReference(v any, f func(field, kind, name string)) {
+	add := func(field, kind string, name any) {
 		if text, is := name.(string); is && text != "" {
-			f(kind, text)
+			f(field, kind, text)
 		}
 	}
 	switch v := v.(type) {
@@ -63,17 +63,17 @@ func EachReference(v any, f func(kind, name string)) {
 			m, _ := v[key].(map[string]any)
 			switch named, is := fields[key]; {
 			case is:
-				add(named[0], m[named[1]])
+				add(key, named[0], m[named[1]])
 			case key == "secret": // a volume has the field secretName, and a source of a projected volume has the field name
-				add("Secret", m["secretName"])
-				add("Secret", m["name"])
+				add(key, "Secret", m["secretName"])
+				add(key, "Secret", m["name"])
 			case key == "serviceAccountName":
-				add("ServiceAccount", v[key])
+				add(key, "ServiceAccount", v[key])
 			case key == "imagePullSecrets":
 				list, _ := v[key].([]any)
 				for _, s := range list {
 					if m, is := s.(map[string]any); is {
-						add("Secret", m["name"])
+						add(key, "Secret", m["name"])
 					}
 				}
 			}
