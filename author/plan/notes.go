@@ -310,7 +310,7 @@ func (c comparison) hints(a App) []Note {
 		switch was := c.before[o.Object]; {
 		case was.Keeps() != "":
 			why = "it is annotated " + was.Keeps()
-		case slices.Contains(neverDeleted, o.Object.Kind):
+		case o.Object.HoldsData():
 			why = "gitrollout never deletes this kind, because its contents would be deleted too"
 		default:
 			continue
@@ -325,9 +325,6 @@ func (c comparison) hints(a App) []Note {
 	}
 	return all
 }
-
-// neverDeleted lists kinds whose objects stay in the cluster when they are removed from Git.
-var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
 // lostRollouts returns notes about workloads that lose their Rollout document but stay in the app.
 func (c comparison) lostRollouts(isHeld bool) []Note {
