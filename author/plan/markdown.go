@@ -23,19 +23,17 @@ func Markdown(all []Plan) string {
 	if len(text) > MarkdownLimit {
 		text = markdown(all, false)
 	}
-	if text = strings.Map(visible, text); len(text) > MarkdownLimit {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
+			return -1 // removes the character
+		}
+		return r
+	}, text)
+	if len(text) > MarkdownLimit {
 		cut := strings.LastIndexByte(text[:MarkdownLimit], '\n')
 		text = strings.ToValidUTF8(text[:cut+1], "") + "\n*… and more: the plan is longer than a comment may be.*\n"
 	}
 	return text
-}
-
-// visible maps control characters and marks of text direction to -1, so that strings.Map removes these characters.
-func visible(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
-		return -1
-	}
-	return r
 }
 
 // markdownText is the template of a comment.

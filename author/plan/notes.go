@@ -154,13 +154,14 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	if c.isPartitioned(now) {
 		by, page = "its controller's", "kruise-workloads"
 	}
+	surge := now.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
 	note := Note{Level: AtOnce, Object: ref.String(), Message: ref.Kind + " " + ref.Name}
 	switch {
 	case !staged:
 		note.Code = ref.Kind
 		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
-	case spec.Partition == nil && hasSurge(now):
+	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only a DaemonSet has a surge
 		note.Level, note.Code = Hint, "NoSurge"
 		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no " +
 			"pod that serves while its pod is replaced"
@@ -173,12 +174,6 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		return nil
 	}
 	return []Note{note}
-}
-
-// hasSurge reports whether a DaemonSet's rolling update starts a node's new pod before the old pod ends.
-func hasSurge(o rollout.Object) bool {
-	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
-	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
 // sharedData returns notes about a changed ConfigMap or Secret that pods of both versions use by the same name.

@@ -107,6 +107,8 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	for _, r := range roots {
 		e := environment(r)
 		isGiven := slices.ContainsFunc(s.Given, func(g Given) bool { return g.Path == r })
+		isSibling := func(other string) bool { return other != r && path.Dir(other) == path.Dir(r) }
+		isOnly := !slices.ContainsFunc(roots, isSibling)
 		file, other := s.onlyFor(r, env)
 		why := "is for " + e
 		switch {
@@ -114,7 +116,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 			why = fmt.Sprintf("only %s deploys it, for %s; list it if %s needs it", file, other, env)
 		case isApp && !isGiven && shownIn(r) != "":
 			why = "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
-		case e == "" || isOf(r, env, roots) || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
+		case e == "" || isOf(r, env, roots) || !slices.Contains(environments, e) && path.Base(r) == e && isOnly:
 			chosen = append(chosen, r)
 			continue
 		}
@@ -130,9 +132,4 @@ func isOf(root, env string, roots []string) bool {
 	return at >= 0 && !slices.ContainsFunc(names[:at], func(name string) bool {
 		return slices.Contains(roots, strings.Replace(root, e, name, 1))
 	})
-}
-
-// isOnly reports whether a root has no sibling among roots.
-func isOnly(root string, roots []string) bool {
-	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

@@ -111,13 +111,8 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(environments, isFor); i >= 0 { // omit all roots for other environments
 		return environments[i]
 	}
-	env := ""
-	for _, e := range append(slices.Clone(environments), known...) {
-		if slices.Contains(known, e) {
-			env = e
-			break
-		}
-	}
+	isKnown := func(e string) bool { return slices.Contains(known, e) }
+	env, _ := rollout.Find(append(slices.Clone(environments), known...), isKnown)
 	p.Cluster = cmp.Or(p.Cluster, env, "prod")
 	return env
 }
@@ -322,11 +317,8 @@ func (p Proposal) Told(survey Survey) []string {
 	}
 	told = append(told, rollout.Mapped(p.Notes, func(n string) string { return "note     " + n })...)
 	if n := len(survey.ArgoRollouts); n > 0 {
-		files := "1 file"
-		if n > 1 {
-			files = fmt.Sprint(n, " files")
-		}
-		told = append(told, "note     "+files+" of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md")
+		told = append(told, "note     "+rollout.Count(n, "file")+
+			" of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md")
 	}
 	return told
 }
