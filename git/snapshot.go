@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -98,8 +98,9 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 		if err != nil {
 			return entry, false, err
 		}
-		i := sort.Search(len(entries), func(i int) bool { return entries[i].Name >= name })
-		if i == len(entries) || entries[i].Name != name {
+		i, found := slices.BinarySearchFunc(entries, name,
+			func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
+		if !found {
 			return entry, false, nil
 		}
 		at = entries[i]
@@ -151,10 +152,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: errors.New("not a directory")}
 	}
 	names, err := s.store.tree(dir.Hash)
-	if err != nil {
-		return nil, err
-	}
-	return rollout.Mapped(names, entryOf), nil
+	return rollout.Mapped(names, entryOf), err
 }
 
 // ReadBlob returns a copy of the content of a file or symbolic link. The id is the Entry's ID.

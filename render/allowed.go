@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (b *Violations) look(app rollout.App, o rollout.Object, namespaced bool, ow
 	if !namespaced {
 		if !app.MayHave(ref.GroupKind()) {
 			b.ClusterResources = append(b.ClusterResources, ref.GroupKind())
-			b.note(ref)
+			b.First = cmp.Or(b.First, &ref)
 		}
 		if ref.Group != "" || ref.Kind != "Namespace" {
 			return
@@ -53,13 +54,7 @@ func (b *Violations) look(app rollout.App, o rollout.Object, namespaced bool, ow
 	default:
 		b.Namespaces = append(b.Namespaces, namespace)
 	}
-	b.note(ref)
-}
-
-func (b *Violations) note(ref rollout.Ref) {
-	if b.First == nil {
-		b.First = &ref
-	}
+	b.First = cmp.Or(b.First, &ref)
 }
 
 // Add adds another app's violations to b. Both apps have the same configuration entry.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,9 +132,7 @@ func (a *assembly) checkExperiments() error {
 func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, taken map[rollout.Ref]string) error {
 	at := fmt.Sprintf("spec.strategy.canary.steps[%d].experiment", step)
 	e := spec.Canary.Steps[step].Experiment
-	if e.ProgressDeadlineSeconds == 0 {
-		e.ProgressDeadlineSeconds = spec.ProgressDeadlineSeconds
-	}
+	e.ProgressDeadlineSeconds = cmp.Or(e.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds)
 	if e.ProgressDeadlineSeconds <= spec.MinReadySeconds {
 		return a.invalid(d.ref, at+".progressDeadlineSeconds", "",
 			"%d is not more than minReadySeconds %d, so no pod could be available in time",

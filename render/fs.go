@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,9 +192,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 // refuse records the first refusal, because kustomize tries a path in several ways and would hide the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
-	if f.refused == nil {
-		f.refused = err
-	}
+	f.refused = cmp.Or(f.refused, err)
 	return err
 }
 
@@ -287,10 +286,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: p, Err: errors.New("is a directory")}
 	}
 	data, err := f.read(real, entry)
-	if err != nil {
-		return nil, err
-	}
-	return withNames(data), nil
+	return withNames(data), err
 }
 
 // errReadOnly is the error of methods that write or list. Builds do not call them, as TestSameBytesAsKustomize shows.

@@ -36,10 +36,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",
 			Fix: "put .yaml, .yml or .json files there, or see directory.include and directory.recurse of the app's entry"}
 	}
-	content, err := json.Marshal(map[string][]string{"resources": all})
-	if err != nil {
-		return nil, fmt.Errorf("list the manifests of %s: %w", app.Path, err)
-	}
+	content, _ := json.Marshal(map[string][]string{"resources": all}) // texts can always be encoded
 	f.made[path.Join(app.Path, KustomizationNames[0])] = content
 	return all, nil
 }

@@ -288,12 +288,10 @@ func nameOf(dir string) string {
 // label converts a folder's name to a DNS label. The result is "" if the name has no letter or digit.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
-		default:
-			return '-'
 		}
+		return '-'
 	}, strings.ToLower(name))
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }

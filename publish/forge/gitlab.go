@@ -202,13 +202,11 @@ func standardSignature(r hookRequest, signatures string) bool {
 		return false
 	}
 	want := mac(signingKey(r.secret), []byte(r.header.Get("Webhook-Id")+"."+stamp+"."+string(r.body)))
-	for _, s := range strings.Fields(signatures) {
+	return slices.ContainsFunc(strings.Fields(signatures), func(s string) bool {
 		text, ok := strings.CutPrefix(s, "v1,")
-		if given, err := base64.StdEncoding.DecodeString(text); ok && err == nil && hmac.Equal(given, want) {
-			return true
-		}
-	}
-	return false
+		given, err := base64.StdEncoding.DecodeString(text)
+		return ok && err == nil && hmac.Equal(given, want)
+	})
 }
 
 // signingKey returns the key in a secret. After the prefix "whsec_", it is in base64.

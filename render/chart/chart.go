@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -132,11 +133,7 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 	if err != nil {
 		return nil, invalid(".", err)
 	}
-	for name := range files {
-		if path.Base(name) == "NOTES.txt" {
-			delete(files, name)
-		}
-	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return path.Base(name) == "NOTES.txt" })
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return nil, invalid(".", err)

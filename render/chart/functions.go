@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -143,15 +144,13 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 		if d.Text == other.Text && d.Source == other.Source {
 			continue
 		}
-		what, field, fix := "the text", "", f.fix(c, d.Source)
+		what, field, fix := "the text", "the text", f.fix(c, d.Source)
 		var x, y map[string]any
 		var o rollout.Object
 		if yaml.Unmarshal([]byte(d.Text), &x) == nil && yaml.Unmarshal([]byte(other.Text), &y) == nil {
 			o = x
-			what, field = o.Kind()+"/"+o.Name()+":", strings.TrimPrefix(difference(x, y), ".")
-		}
-		if field == "" {
-			field = "the text"
+			what = o.Kind() + "/" + o.Name() + ":"
+			field = cmp.Or(strings.TrimPrefix(difference(x, y), "."), field)
 		}
 		if o.IsSecret() {
 			fix += "; or have the Secret created only once, with a patch that adds the annotation " +

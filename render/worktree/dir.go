@@ -20,10 +20,7 @@ var _ rollout.Tree = Dir{}
 // Open opens a folder on this machine.
 func Open(dir string) (Dir, error) {
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return Dir{}, err
-	}
-	return Dir{root}, nil
+	return Dir{root}, err
 }
 
 // Lookup implements rollout.Tree.

@@ -13,10 +13,7 @@ import (
 // Desired returns the objects that an app should have in the cluster now, with gitrollout's label and annotation.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	return w.marked(app, objects), nil
+	return w.marked(app, objects), err
 }
 
 // WithState returns the objects of "gitrollout render --with-state". The note names facts that were not observed, and
