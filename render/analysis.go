@@ -15,15 +15,6 @@ func isTemplate(ref rollout.Ref) bool {
 		(ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-func (a *assembly) takeTemplate(object rollout.Object) error {
-	t, err := analysis.ParseTemplate(object.Ref(), object["spec"])
-	if err != nil {
-		return a.blame(err, object.Ref())
-	}
-	a.analysisTemplates = append(a.analysisTemplates, t)
-	return nil
-}
-
 type measured struct {
 	at        string // the document's path to the analysis
 	named     string // the field that names the templates, relative to at
@@ -124,7 +115,13 @@ func (a *assembly) instantiate(d *document) error {
 			err = analysis.ApplyRules(m.rules, metrics)
 		}
 		if err != nil {
-			return a.blameAnalysis(err, d, m)
+			if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
+				if invalid.Field == "templates" {
+					invalid.Field = m.named
+				}
+				invalid.Below(m.at)
+			}
+			return a.blame(err, d.ref)
 		}
 		for i := range metrics {
 			if m.finite && metrics[i].Interval > 0 && metrics[i].Count == 0 && metrics[i].ConsecutiveSuccessLimit == 0 {
@@ -166,15 +163,4 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 		}
 	}
 	return nil
-}
-
-// blameAnalysis adds a file and field to an error, from a template or from the document that uses the template.
-func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
-	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
-		if invalid.Field == "templates" {
-			invalid.Field = m.named
-		}
-		invalid.Below(m.at)
-	}
-	return a.blame(err, d.ref)
 }

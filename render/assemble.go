@@ -104,7 +104,9 @@ func (a *assembly) take(object rollout.Object) error {
 	case ofOthers[ref.GroupKind()] != "":
 		return a.invalid(ref, "kind", ofOthers[ref.GroupKind()], "%s of %s is for another controller", ref.Kind, ref.Group)
 	case isTemplate(ref):
-		return a.takeTemplate(object)
+		t, err := analysis.ParseTemplate(ref, object["spec"])
+		a.analysisTemplates = append(a.analysisTemplates, t)
+		return a.blame(err, ref)
 	case ref.Group == ownGroup:
 		return a.invalid(ref, "kind", "keep it under .gitrollout/ and out of resources",
 			"%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion())

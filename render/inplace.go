@@ -35,7 +35,16 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 			"is true, but the pods of a %s are replaced in place", kind)
 	}
 	if c.Traffic != nil && p.unrouted == "" {
-		p.refuseWeights(c, own)
+		const why = ", but if pods are replaced in place, a weight is a share of the pods"
+		if c.PingPong != nil {
+			own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is set"+why)
+		}
+		if most := c.Traffic.MaxWeight; most != 100 {
+			own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are of 100", "is %d"+why, most)
+		}
+		if c.Traffic.Sticky != nil {
+			own.Fail(trafficPath+".sticky", "leave it out", "is set"+why)
+		}
 	}
 	form := d.form.Strategy.Canary
 	amounts := map[string]*rollout.Amount{"maxSurge": form.MaxSurge, "maxUnavailable": form.MaxUnavailable}
@@ -67,19 +76,5 @@ func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.
 		other.Fail(at+".maxUnavailable", "write 1 or more", "is %s, without a maxSurge, so no pod could be replaced", m)
 	default:
 		d.spec.MaxUnavailable = m.Amount
-	}
-}
-
-// refuseWeights refuses settings that need weights of requests. In place, a weight is always a share of pods.
-func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
-	const why = ", but if pods are replaced in place, a weight is a share of the pods"
-	if c.PingPong != nil {
-		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is set"+why)
-	}
-	if t := c.Traffic; t.MaxWeight != 100 {
-		own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are of 100", "is %d"+why, t.MaxWeight)
-	}
-	if c.Traffic.Sticky != nil {
-		own.Fail(trafficPath+".sticky", "leave it out", "is set"+why)
 	}
 }

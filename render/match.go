@@ -95,8 +95,15 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}{{"path", m.Path}, {"method", m.Method}, {"source", m.Source}} {
 		r.checkText(at+"."+single.field, single.text)
 	}
-	if m.Path != nil && m.Path.Regex == "" {
-		r.checkPath(at+".path", m.Path.Exact+m.Path.Prefix)
+	if m.Path != nil && m.Path.Regex == "" { // before they match, proxies remove the query and resolve "//" and ".."
+		text := m.Path.Exact + m.Path.Prefix
+		switch bad := pathForbidden.FindString(text); {
+		case !strings.HasPrefix(text, "/"):
+			r.Fail(at+".path", "paths begin with /", "%q is not a path", text)
+		case bad != "":
+			r.Fail(at+".path", "write only the path, and percent-encode other characters, such as %20",
+				"%q contains %q, which no request path contains", text, bad)
+		}
 	}
 	if m.Method != nil && m.Method.Regex == "" && !httpMethod.MatchString(m.Method.Exact+m.Method.Prefix) {
 		r.Fail(at+".method", "write it as in GET", "%q is not a method", m.Method.Exact+m.Method.Prefix)
@@ -114,17 +121,6 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 		if _, err := netip.ParsePrefix(m.Source.Prefix); err != nil {
 			r.Fail(at+".source.prefix", "write it as in 10.1.0.0/16", "%q is not a network", m.Source.Prefix)
 		}
-	}
-}
-
-// checkPath refuses paths that no request has. Before they match, proxies remove the query and resolve "//" and "..".
-func (r routeReader) checkPath(at, p string) {
-	switch bad := pathForbidden.FindString(p); {
-	case !strings.HasPrefix(p, "/"):
-		r.Fail(at, "paths begin with /", "%q is not a path", p)
-	case bad != "":
-		r.Fail(at, "write only the path, and percent-encode other characters, such as %20",
-			"%q contains %q, which no request path contains", p, bad)
 	}
 }
 

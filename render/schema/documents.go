@@ -94,22 +94,16 @@ func services(config node) {
 }
 
 func templateSchema(kind string) node {
-	m := &maker{}
-	spec := m.of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
-	spec["properties"].(node)["metrics"] = list(metric())
-	s := closed(node{"metadata": metadata(), "spec": spec, "status": anything()})
-	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
-}
-
-func metric() node {
 	blocks, providers := &maker{omit: true}, node{}
 	for kind, t := range provider.Types() {
 		providers[kind] = blocks.of(t, rollout.Field{})
 	}
 	one := closed(providers)
 	one["minProperties"], one["maxProperties"] = 1, 1
-	m := &maker{args: true}
-	s := m.of(analysis.MetricType(), rollout.Field{})
-	s["properties"].(node)["provider"] = one
-	return s
+	metric := (&maker{args: true}).of(analysis.MetricType(), rollout.Field{})
+	metric["properties"].(node)["provider"] = one
+	spec := (&maker{}).of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
+	spec["properties"].(node)["metrics"] = list(metric)
+	s := closed(node{"metadata": metadata(), "spec": spec, "status": anything()})
+	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
 }
