@@ -57,7 +57,14 @@ type undoing struct {
 
 func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error) {
 	if u.To == "" || rollout.IsHash(u.To) {
-		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
+		known := func() ([]propose.Version, error) {
+			const many = 50
+			h, err := b.Session.History(ctx, b.app.Name, many, u.Depth)
+			return rollout.Mapped(h.Releases, func(p status.Past) propose.Version {
+				served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
+				return propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served}
+			}), err
+		}
 		to, err = propose.Back(b.state, rollout.Hash(u.To), known)
 	} else if built, failed := b.RenderAt(ctx, b.app, u.To); failed != nil {
 		err = fmt.Errorf("--to %s: %w", rollout.ShortID(u.To), failed)
@@ -72,18 +79,6 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git has that version"))
 	}
 	return to, nil
-}
-
-func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {
-	const many = 50
-	h, err := b.Session.History(ctx, b.app.Name, many, depth)
-	if err != nil {
-		return nil, err
-	}
-	return rollout.Mapped(h.Releases, func(p status.Past) propose.Version {
-		served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
-		return propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served}
-	}), nil
 }
 
 // order returns the change that restores a version.

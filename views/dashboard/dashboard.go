@@ -179,7 +179,11 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	all, _, _, _ := s.Board.since(0)
 	all.Apps = slices.DeleteFunc(all.Apps, func(row Row) bool {
-		return !row.matches(q) || phase != "" && string(row.Phase) != phase
+		text := strings.ToLower(strings.Join([]string{row.App, row.Images, string(row.Phase), row.Held, row.Text,
+			row.Commit, row.Subject, row.Author}, " "))
+		isMissing := func(word string) bool { return !strings.Contains(text, word) }
+		return phase != "" && string(row.Phase) != phase ||
+			slices.ContainsFunc(strings.Fields(strings.ToLower(q)), isMissing)
 	})
 	s.render(w, "plain.html", struct {
 		fleet

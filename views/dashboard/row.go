@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -68,13 +67,6 @@ func rowOf(a status.App) Row {
 		r.Name = "no steps"
 	}
 	return r
-}
-
-func (r Row) matches(search string) bool {
-	text := strings.ToLower(strings.Join([]string{r.App, r.Images, string(r.Phase), r.Held, r.Text, r.Commit,
-		r.Subject, r.Author}, " "))
-	isMissing := func(word string) bool { return !strings.Contains(text, word) }
-	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), isMissing)
 }
 
 // symbols has the symbol of each phase, as on the terminal.

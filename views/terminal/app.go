@@ -53,25 +53,21 @@ func Apps(l status.Listing, k Look) string {
 	}
 	names := widest(calm, func(a status.App) string { return a.App })
 	for _, a := range calm {
-		b.WriteString(drawCalm(a, names, k))
+		mark := mark(a)
+		spans := []span{{mark.text + " ", mark.color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), mark.color},
+			{"  " + cmp.Or(a.ImagesText(), "-"), plain}}
+		if a.Stable != nil {
+			spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", person(a.Stable.Author), age(k.Now.Sub(a.Stable.Since)),
+				a.Stable.Hash), dim})
+		} else if a.Source != nil {
+			spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.ID), dim})
+		}
+		b.WriteString(k.line(spans...))
 	}
 	if len(l.Apps) == 0 {
 		b.WriteString(k.line(span{"cluster " + l.Cluster + " has no apps", plain}))
 	}
 	return b.String()
-}
-
-func drawCalm(a status.App, names int, k Look) string {
-	mark := mark(a)
-	spans := []span{{mark.text + " ", mark.color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), mark.color}}
-	spans = append(spans, span{"  " + cmp.Or(a.ImagesText(), "-"), plain})
-	if a.Stable != nil {
-		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", person(a.Stable.Author), age(k.Now.Sub(a.Stable.Since)),
-			a.Stable.Hash), dim})
-	} else if a.Source != nil {
-		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.ID), dim})
-	}
-	return k.line(spans...)
 }
 
 // App draws one app: its state, suggested commands, workloads with progress and pods, analyses, and hooks.
