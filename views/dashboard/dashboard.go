@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
-	s.mux.Handle("GET /assets/", assets(http.FileServerFS(embedded)))
+	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder, so none is listed
 	s.mux.HandleFunc("GET /api/v1/apps", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, http.StatusOK, s.Board.Listing())
 	})
@@ -143,17 +143,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(w, r)
-}
-
-// assets returns a handler that serves files. Instead of a folder's listing, it responds with 404.
-func assets(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
-			http.NotFound(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 func (s *Server) page(name string) http.HandlerFunc {
