@@ -222,10 +222,8 @@ func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 }
 
 func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []string) error {
-	for _, t := range told {
-		if err := c.say(t); err != nil {
-			return err
-		}
+	if err := c.say(strings.Join(told, "\n")); err != nil {
+		return err
 	}
 	for _, f := range files {
 		verb := "wrote   "
@@ -235,19 +233,15 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 		case f.Changes:
 			verb = "changed "
 		}
-		if err := c.say(verb + " " + f.Path); err != nil {
-			return err
+		err := c.say(verb + " " + f.Path)
+		switch {
+		case err != nil:
+		case !c.dryRun:
+			err = f.Write(dir)
+		case !strings.HasSuffix(f.Path, ".json"):
+			err = c.say("    " + strings.ReplaceAll(strings.TrimSuffix(f.Content, "\n"), "\n", "\n    ") + "\n")
 		}
-		if c.dryRun {
-			if strings.HasSuffix(f.Path, ".json") {
-				continue
-			}
-			if err := c.say(indented(f.Content)); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := f.Write(dir); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -258,8 +252,4 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 		"next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n",
 		strings.Join(scaffold.Folders(files), " "), cluster, cluster)
 	return err
-}
-
-func indented(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
 }

@@ -68,7 +68,8 @@ func (c *notifyTest) run(ctx context.Context) error {
 		return err
 	}
 	var client *cluster.Client
-	if needsCluster(r) {
+	all := slices.AppendSeq(slices.Collect(maps.Values(r.Credentials)), maps.Values(r.Headers))
+	if slices.ContainsFunc(all, func(c rollout.Credential) bool { return c.Secret.Name != "" }) {
 		kube, err := c.target.config()
 		if err != nil {
 			return err
@@ -119,9 +120,4 @@ func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 		err = usagef("--event %s: %s is not told of that", c.event, r.Name)
 	}
 	return m, err
-}
-
-func needsCluster(r rollout.Receiver) bool {
-	all := slices.AppendSeq(slices.Collect(maps.Values(r.Credentials)), maps.Values(r.Headers))
-	return slices.ContainsFunc(all, func(c rollout.Credential) bool { return c.Secret.Name != "" })
 }
