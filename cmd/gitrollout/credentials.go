@@ -12,17 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions configure access to the Git server. No flag has a secret: secrets are in files or the environment.
-type credentialOptions struct {
-	sshKey     string
-	knownHosts string
-	ca         string
-	cert       string
-	key        string
-	proxy      string
-	signingKey string
-}
-
 func (o *sourceOptions) options() (git.Options, error) {
 	auth, err := o.auth()
 	if err != nil {
@@ -47,9 +36,8 @@ func (o *sourceOptions) signing() string {
 
 // auth returns the credentials from the flags and the environment. It ignores credentials in the repository's URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
-	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
-		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
-	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
+	a := o.access
+	if u, err := url.Parse(a.Proxy); err == nil && u.User != nil {
 		return a, errors.New("--git-proxy contains credentials, which all users of this machine could read: " +
 			"put the URL into HTTPS_PROXY")
 	}

@@ -135,8 +135,7 @@ func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	source := sourceOptions{
-		repo: w.server.URL, branch: "main", cluster: "test", author: w.author,
-		credentialOptions: credentialOptions{signingKey: w.signing},
+		repo: w.server.URL, branch: "main", cluster: "test", author: w.author, signingKey: w.signing,
 	}
 	l, err := newLoop(ctx, source, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig, namespaces: w.namespaces}, w.who,
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -21,7 +22,9 @@ type sourceOptions struct {
 	author  string           // "Name <address>" of the reconciler's commits; "" for the default
 	who     rollout.Identity // the author of pushed commits; the zero value means gitrollout itself
 	keys    *git.Keys        // the keys that a reconciler trusts; nil to check no signatures
-	credentialOptions
+	// No flag has a secret: secrets are in files or the environment.
+	access     wire.Auth
+	signingKey string
 }
 
 // command adds the user's flags --repo and --cluster to a suggested command line, so that users can copy it.
@@ -72,17 +75,17 @@ func refuseUnused(cmd *cobra.Command, _ []string) error {
 
 // addGlobal adds the flags of o to all commands. The help of a command refers to the command options for them.
 func addGlobal(root *cobra.Command, o *globalOptions) {
-	flags, from, to := root.PersistentFlags(), &o.source, &o.target
+	flags, from, to, access := root.PersistentFlags(), &o.source, &o.target, &o.source.access
 	// The environment does not set the defaults of flags, because --help would then show credentials in a URL.
 	flags.StringVar(&from.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&from.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&from.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
-	flags.StringVar(&from.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
-	flags.StringVar(&from.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
-	flags.StringVar(&from.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
-	flags.StringVar(&from.cert, "git-cert", "", "client certificate `file` (PEM) for https")
-	flags.StringVar(&from.key, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
-	flags.StringVar(&from.proxy, "git-proxy", "",
+	flags.StringVar(&access.SSHKeyFile, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
+	flags.StringVar(&access.KnownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
+	flags.StringVar(&access.CAFile, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
+	flags.StringVar(&access.CertFile, "git-cert", "", "client certificate `file` (PEM) for https")
+	flags.StringVar(&access.KeyFile, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
+	flags.StringVar(&access.Proxy, "git-proxy", "",
 		"proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
 	flags.StringVar(&from.signingKey, "signing-key", "",
 		"sign pushed commits with the SSH key in this `file` (default: unsigned)")
