@@ -87,7 +87,7 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
-	w.keys.commits, w.keys.policy.ref = w.list(key), "platform:policy/prod.yaml"
+	w.keys.Commits, w.keys.policy.ref = w.list(key), "platform:policy/prod.yaml"
 	w.signs(key)
 	first := w.push("signed", map[string]string{"note": "1"})
 	w.pushPolicy(policyOf("elsewhere", ""))
@@ -178,7 +178,7 @@ func TestProjectOfAnApp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			key, other := w.repo.NewKeyFile(), w.repo.NewKeyFile()
-			w.keys.promoters = w.list(other)
+			w.keys.Promoters = w.list(other)
 			w.writePolicy(policyOf(w.ns, ", serviceAccount: "+w.ns+"/deployer, promoters: "+w.list(key)))
 			w.configure(w.config("- path: apps/*\n  serviceAccount: default/strong"))
 			p := w.start()

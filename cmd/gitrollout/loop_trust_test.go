@@ -56,7 +56,7 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	t.Helper()
 	w = newLoopWorld(t, version("v1", halfThenGate))
 	key = w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
+	w.keys.Commits = w.list(key)
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "1"})
 	p = w.start()
@@ -153,7 +153,7 @@ func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 func TestNothingIsSigned(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
+	w.keys.Commits = w.list(key)
 	p := w.start()
 	w.wantError(p.pass(), "not signed")
 	w.wantNoWritesSince(0)
@@ -164,7 +164,7 @@ func TestNothingIsSigned(t *testing.T) {
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
 	p.awaitHeld("key is not in")
-	w.relist(w.keys.commits, key, second)
+	w.relist(w.keys.Commits, key, second)
 	p.awaitPaused(commit)
 }
 
@@ -194,7 +194,7 @@ func TestPromoters(t *testing.T) {
 			tier.Rows(t, "merge_by_a_stranger", "merge_by_a_promoter")
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			key := w.repo.NewKeyFile()
-			w.keys.promoters = w.list(key)
+			w.keys.Promoters = w.list(key)
 			p := w.startHealthy()
 			commit := w.pushVersion("v2")
 			p.awaitPaused(commit)
@@ -231,7 +231,7 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			if tt.signed {
 				key := w.repo.NewKeyFile()
-				w.keys.commits = w.list(key)
+				w.keys.Commits = w.list(key)
 				w.signs(key)
 			}
 			first := w.push("followed", map[string]string{"note": "1"})
@@ -273,7 +273,7 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
-	w.signing, w.keys.state = key, w.list(key)
+	w.signing, w.keys.State = key, w.list(key)
 	p := w.startHealthy()
 	s := p.awaitPaused(w.pushVersion("v2"))
 	good := w.repo.Ref(stateBranch)

@@ -16,26 +16,23 @@ import (
 
 // trustOptions configure what a reconciler trusts. They are flags, because an attacker might change settings in Git.
 type trustOptions struct {
-	commits   string
-	keyring   string
-	promoters string
-	state     string
-	allowed   []string // CIDRs
-	account   string   // the service account for apps whose entry has no serviceAccount
-	own       bool     // write all objects with the user's rights, whatever service account an app has
-	policy    policyOptions
+	git.KeyFiles
+	allowed []string // CIDRs
+	account string   // the service account for apps whose entry has no serviceAccount
+	own     bool     // write all objects with the user's rights, whatever service account an app has
+	policy  policyOptions
 }
 
 func (o *trustOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.commits, "verify-commits", "",
+	flags.StringVar(&o.Commits, "verify-commits", "",
 		"follow the branch only to commits signed with an SSH key in this `file` (format: allowed_signers)")
-	flags.StringVar(&o.keyring, "verify-keyring", "",
+	flags.StringVar(&o.Keyring, "verify-keyring", "",
 		"follow the branch only to commits signed with an OpenPGP key in this `file` (armored); "+
 			"with --verify-commits, either signature is enough")
-	flags.StringVar(&o.promoters, "promoters", "", "obey only promotion files committed or merged with an SSH signature "+
+	flags.StringVar(&o.Promoters, "promoters", "", "obey only promotion files committed or merged with an SSH signature "+
 		"by a key in this `file` (format: allowed_signers)")
-	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is "+
+	flags.StringVar(&o.State, "verify-state", "", "take the record only from a state branch whose newest commit is "+
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
 	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these addresses, even addresses "+
 		"of this machine, its link or its cloud's metadata service, such as 127.0.0.0/8 (default: none)")
@@ -72,7 +69,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 			return nil, usagef("--analysis-allow-cidr %q is not a CIDR range; write 127.0.0.0/8, or ::1/128", text)
 		}
 	}
-	keys, err := git.OpenKeys(git.KeyFiles{Commits: o.commits, Keyring: o.keyring, Promoters: o.promoters, State: o.state})
+	keys, err := git.OpenKeys(o.KeyFiles)
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}
 	}

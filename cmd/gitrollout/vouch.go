@@ -20,10 +20,10 @@ type vouchOptions struct {
 func (o *vouchOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.vouch, "vouch", false, "with --signing-key: sign on top of commits without an allowed signature")
-	flags.StringVar(&o.keys.commits, "verify-commits", "",
+	flags.StringVar(&o.keys.Commits, "verify-commits", "",
 		"with --signing-key: the allowed SSH keys, in this `file` "+
 			"(default: git's gpg.ssh.allowedSignersFile); the signing key counts as well")
-	flags.StringVar(&o.keys.keyring, "verify-keyring", "",
+	flags.StringVar(&o.keys.Keyring, "verify-keyring", "",
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
@@ -32,8 +32,8 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // git may not have this setting either; then the field stays empty
-		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
+	if o.keys.Commits == "" { // git may not have this setting either; then the field stays empty
+		o.keys.Commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
 	if err != nil {

@@ -141,7 +141,7 @@ func readySource(
 	case trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "":
 		return source, git.Options{}, usagef("name the cluster with --cluster: " +
 			"the choice must not depend on commits that are not verified yet")
-	case keys.state != "" && source.signing() == "":
+	case keys.State != "" && source.signing() == "":
 		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
 			"without a signature, gitrollout would not trust its own records")
 	}
