@@ -91,8 +91,8 @@ func lookAt(ctx context.Context, w *console.Session, changed func(app string), s
 	if len(names) == 0 {
 		names = console.Namespaces(w.Apps, w.States)
 	}
-	if len(names) == 0 {
-		names = s.target.ownNamespaces()
+	if own, _, failed := s.target.kubectl().Namespace(); len(names) == 0 && failed == nil {
+		names = []string{own} // the namespace of the kubeconfig's context
 	}
 	config, _ := s.target.config() // connect has already read it, so there is no error
 	o := optionsOf(w, s.target, changed)

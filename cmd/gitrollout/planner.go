@@ -18,7 +18,6 @@ import (
 // planSides holds the two trees that the command "plan" compares.
 type planSides struct {
 	local              *adapters.Repository // the repository of the working copy
-	top                string               // the top folder of the working copy
 	base, head         rollout.Tree
 	baseName, headName string
 }
@@ -32,26 +31,21 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &planSides{local: local, top: top}
-	if err := c.openHead(ctx, s); err != nil {
+	s := &planSides{local: local, headName: "the working tree"}
+	if c.head == "" {
+		s.head, err = worktree.OpenHashed(top)
+	} else {
+		id, known := program.Commit(ctx, c.head)
+		if !known {
+			return nil, usagef("--head %q is not a commit or branch that this working copy knows", c.head)
+		}
+		s.headName = rollout.ShortID(id)
+		s.head, err = local.Snapshot(ctx, id)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, c.openBase(ctx, s)
-}
-
-func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
-	if c.head == "" {
-		s.headName = "the working tree"
-		s.head, err = worktree.OpenHashed(s.top)
-		return err
-	}
-	id, known := program.Commit(ctx, c.head)
-	if !known {
-		return usagef("--head %q is not a commit or branch that this working copy knows", c.head)
-	}
-	s.headName = rollout.ShortID(id)
-	s.head, err = s.local.Snapshot(ctx, id)
-	return err
 }
 
 // openBase opens the commit at which head's branch left the base branch. If the base is not local, it asks the server.

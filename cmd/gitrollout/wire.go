@@ -170,15 +170,6 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// ownNamespaces returns the namespace of the kubeconfig's context. After an error, it returns nil.
-func (o clusterOptions) ownNamespaces() []string {
-	name, _, err := o.kubectl().Namespace()
-	if err != nil {
-		return nil
-	}
-	return []string{name}
-}
-
 // config returns the client configuration from the kubeconfig, or else from the pod's service account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
