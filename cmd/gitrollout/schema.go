@@ -48,22 +48,7 @@ func (c *schemaCommand) run(args []string) error {
 	if len(args) == 1 {
 		names = args
 	}
-	if c.write != "" {
-		for _, name := range names {
-			data, err := schema.Of(name)
-			if err != nil {
-				return usagef("%v", err)
-			}
-			if err := os.MkdirAll(c.write, 0o755); err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(c.write, name+".json"), data, 0o644); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(args) == 0 {
+	if len(args) == 0 && c.write == "" {
 		longest := len(slices.MaxFunc(names, func(a, b string) int { return len(a) - len(b) }))
 		for _, name := range names {
 			if _, err := fmt.Fprintf(c.out, "%s  %s\n", terminal.Pad(name, longest), schema.Title(name)); err != nil {
@@ -72,10 +57,19 @@ func (c *schemaCommand) run(args []string) error {
 		}
 		return nil
 	}
-	data, err := schema.Of(names[0])
-	if err != nil {
-		return usagef("%v", err)
+	for _, name := range names {
+		data, err := schema.Of(name)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		if c.write == "" {
+			_, err = c.out.Write(data)
+		} else if err = os.MkdirAll(c.write, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(c.write, name+".json"), data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	_, err = c.out.Write(data)
-	return err
+	return nil
 }
