@@ -109,7 +109,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	if err := c.missing(l); err != nil {
 		return err
 	}
-	l = c.chosen(l)
+	l = c.filter.Apply(l)
 	single := len(c.args) == 1
 	var data any = l
 	if single {
@@ -134,11 +134,4 @@ func (c *lookCommand) lookOf() terminal.Look {
 	k := c.color.lookOf(c.out)
 	k.Wide = c.output.format == "wide"
 	return k
-}
-
-func (c *lookCommand) chosen(l status.Listing) status.Listing {
-	if c.filter == nil {
-		return l
-	}
-	return c.filter.Apply(l)
 }

@@ -80,7 +80,9 @@ func (f *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-func (f *watcher) text(k terminal.Look) string { return f.draw(f.chosen(f.seen), len(f.args) == 1, k) }
+func (f *watcher) text(k terminal.Look) string {
+	return f.draw(f.filter.Apply(f.seen), len(f.args) == 1, k)
+}
 
 func (f *watcher) redraw() error {
 	columns, rows, _ := terminalSize(f.out)
@@ -88,7 +90,7 @@ func (f *watcher) redraw() error {
 }
 
 func (f *watcher) print() error {
-	_, err := io.WriteString(f.out, f.news.Of(f.chosen(f.seen), f.lookOf(), f.text))
+	_, err := io.WriteString(f.out, f.news.Of(f.filter.Apply(f.seen), f.lookOf(), f.text))
 	return err
 }
 

@@ -24,8 +24,11 @@ type Filter struct {
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the listing with only the apps that match, sorted.
+// Apply returns the listing with only the apps that match, sorted. A nil Filter returns the listing itself.
 func (f *Filter) Apply(l status.Listing) status.Listing {
+	if f == nil {
+		return l
+	}
 	l.Apps = slices.DeleteFunc(append([]status.App{}, l.Apps...), func(a status.App) bool { return !f.matches(a) })
 	if order := orders[f.Sort]; order != nil {
 		slices.SortStableFunc(l.Apps, order)
