@@ -85,7 +85,6 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	if err == nil && len(dirs) == 0 {
 		err = usagef("there is no %s in %s; write one: docs/vendor.md", rollout.VendorFile, at)
 	}
-	pull := vendorPull{c.streams, at, c.pr}
 	if err == nil && c.pr != "" {
 		err = vendoring.WorkingCopy(at).Clean(ctx)
 	}
@@ -99,7 +98,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	case c.check && len(all) > 0:
 		return fmt.Errorf("%d vendored folders differ from vendor.lock; remove them and run gitrollout vendor", len(all))
 	case c.pr != "":
-		return pull.propose(ctx, all)
+		return c.propose(ctx, at, all)
 	}
 	return nil
 }

@@ -17,27 +17,22 @@ import (
 
 const vendorBranch = "gitrollout-vendor"
 
-// vendorPull proposes the vendored files as a pull request. It does not change the working copy.
-type vendorPull struct {
-	streams
-	at, base string
-}
-
-func (p vendorPull) propose(ctx context.Context, lines []string) error {
+// propose proposes the vendored files as a pull request. It does not change the working copy at the path at.
+func (c *vendorCommand) propose(ctx context.Context, at string, lines []string) error {
 	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
 		_, what, _ := strings.Cut(lines[0], ": ")
 		title = "Vendor: " + strings.Fields(what + " ?")[0]
 	}
-	here := vendoring.WorkingCopy(p.at)
+	here := vendoring.WorkingCopy(at)
 	commit, err := here.Commit(ctx, vendorBranch, title)
 	if err != nil {
 		return err
 	}
 	if commit == "" {
-		return p.say("nothing is new: there is nothing to propose")
+		return c.say("nothing is new: there is nothing to propose")
 	}
-	options, config, err := p.forge(ctx)
+	options, config, err := c.forge(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -53,14 +48,14 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	case err != nil:
 		return err
 	case !isOpen:
-		return p.say(fmt.Sprintf("pull request %d proposed the same, and was closed", number))
+		return c.say(fmt.Sprintf("pull request %d proposed the same, and was closed", number))
 	}
-	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
+	return c.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
 // forge returns the repository for the pull request: the CI job's repository, or else the remote "origin".
-func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
-	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
+func (c *vendorCommand) forge(ctx context.Context, at string) (forge.Options, rollout.Forge, error) {
+	origin, err := program.Says(ctx, "-C", at, "remote", "get-url", "origin")
 	if err != nil {
 		return forge.Options{}, rollout.Forge{}, err
 	}
@@ -69,7 +64,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	if err != nil {
 		return forge.Options{}, rollout.Forge{}, err
 	}
-	options := forge.Options{Branch: p.base, Trusted: os.Getenv("GITROLLOUT_FORGE_URL"),
+	options := forge.Options{Branch: c.pr, Trusted: os.Getenv("GITROLLOUT_FORGE_URL"),
 		Token: forgeToken(from, auth), Now: time.Now}
 	config := forge.RepositoryOf(os.Getenv)
 	if config.Repository != "" {
@@ -81,13 +76,13 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 		return options, config, err
 	}
 	options.Remote = remote.String()
-	config, err = p.configured(ctx)
+	config, err = configured(ctx, at)
 	return options, config, err
 }
 
 // configured returns the first forge in a cluster's configuration in the working copy, or the zero value.
-func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
-	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
+func configured(ctx context.Context, at string) (rollout.Forge, error) {
+	top, err := program.Says(ctx, "-C", at, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return rollout.Forge{}, err
 	}
