@@ -7,19 +7,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-type scaler struct {
-	ref    rollout.Ref
-	target map[string]any // spec.scaleTargetRef, or spec.targetRef of a VPA
-	sizes  bool           // the scaler is a VPA, which sets resource requests and no replicas
-	kind   string
-	group  string
-	name   string
-}
-
-// scalersAmong returns the HPAs, KEDA ScaledObjects and VPAs among the objects.
-func scalersAmong(objects []rollout.Object) []scaler {
-	var out []scaler
-	for _, object := range objects {
+// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects and VPAs) to its workload. It removes
+// spec.replicas if they set replicas. A VPA sets resource requests and no replicas.
+func (a *assembly) scale() {
+	for _, object := range a.objects {
 		ref := object.Ref()
 		isVPA := ref.Group == "autoscaling.k8s.io" && ref.Kind == "VerticalPodAutoscaler"
 		target := object.Map("spec", "scaleTargetRef")
@@ -29,42 +20,31 @@ func scalersAmong(objects []rollout.Object) []scaler {
 		if !ref.Autoscales() && !isVPA || target == nil {
 			continue
 		}
-		s := scaler{ref: ref, target: target, sizes: isVPA}
-		s.kind, _ = target["kind"].(string)
-		s.name, _ = target["name"].(string)
-		version, _ := target["apiVersion"].(string)
-		s.group = (rollout.Object{"apiVersion": version}).Ref().Group
-		if ref.Group == "keda.sh" && s.kind == "" {
-			s.kind, s.group = "Deployment", "apps" // KEDA's default
+		of := rollout.Object{"apiVersion": target["apiVersion"], "kind": target["kind"]}.Ref()
+		of.Namespace = ref.Namespace
+		of.Name, _ = target["name"].(string)
+		if ref.Group == "keda.sh" && of.Kind == "" {
+			of.Kind, of.Group = "Deployment", "apps" // KEDA's default
 		}
-		out = append(out, s)
-	}
-	return out
-}
-
-// scale changes the target of a Rollout's autoscalers to its workload. It removes spec.replicas if they set replicas.
-func (a *assembly) scale() {
-	for _, s := range scalersAmong(a.objects) {
-		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
-		switch {
-		case s.kind == "Rollout" && (s.group == argoGroup || s.group == ownGroup):
-			w.Name = a.renamed(s.ref, "Rollout", w.Name)
+		var w rollout.Workload
+		if isRollout(of) {
+			w.Namespace, w.Name = of.Namespace, a.renamed(ref, "Rollout", of.Name)
 			d := a.document(w)
 			if d == nil {
-				a.warn("%s: its target is Rollout/%s, which is not in this app", shortRef(s.ref), w)
+				a.warn("%s: its target is Rollout/%s, which is not in this app", shortRef(ref), w)
 				continue
 			}
 			w = d.workload
-			s.target["apiVersion"], s.target["kind"], s.target["name"] = "apps/v1", w.Ref().Kind, w.Name
+			target["apiVersion"], target["kind"], target["name"] = "apps/v1", w.Ref().Kind, w.Name
 			if d.spec.Partition != nil {
-				s.target["apiVersion"] = d.spec.Partition.APIVersion
+				target["apiVersion"] = d.spec.Partition.APIVersion
 			}
-		default:
-			target := rollout.Ref{Group: cmp.Or(s.group, "apps"), Kind: s.kind, Namespace: w.Namespace, Name: w.Name}
-			w, _ = rollout.WorkloadOf(target)
+		} else {
+			of.Group = cmp.Or(of.Group, "apps")
+			w, _ = rollout.WorkloadOf(of)
 		}
-		if !s.sizes {
-			a.omitReplicas(w, s.ref)
+		if !isVPA {
+			a.omitReplicas(w, ref)
 		}
 	}
 }
