@@ -98,7 +98,7 @@ func (s *Server) showPod(w http.ResponseWriter, r *http.Request, app Detail) {
 }
 
 func (s *Server) unknown(w http.ResponseWriter, app string) {
-	text := "cluster " + s.Board.Cluster() + " has no app " + app
+	text := "cluster " + s.Board.Cluster + " has no app " + app
 	if near := rollout.DidYouMean(app, s.Board.Names()); near != "" {
 		text += "; " + near
 	}

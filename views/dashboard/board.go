@@ -16,7 +16,7 @@ import (
 
 // Board holds the status of each app, and numbers the changes. A browser gets the changes after the last number it has.
 type Board struct {
-	cluster string
+	Cluster string // the cluster's name
 	epoch   string // a random id of this process; numbers of other processes are invalid
 
 	mu      sync.Mutex
@@ -45,13 +45,10 @@ const maxGone = 1000
 // NewBoard returns an empty board for a cluster. The note tells users why there are no apps yet.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
-		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
+		Cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
 		apps: map[string]*shown{}, gone: map[string]int64{}, changed: make(chan struct{}),
 	}
 }
-
-// Cluster returns the cluster's name.
-func (b *Board) Cluster() string { return b.cluster }
 
 // Show adds or updates apps, removes the apps in "gone", and sets the note. New samples have the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
@@ -139,7 +136,7 @@ func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	names := slices.Sorted(maps.Keys(b.apps))
-	return status.Listing{Cluster: b.cluster, Note: b.note, Apps: rollout.Mapped(names, func(name string) status.App {
+	return status.Listing{Cluster: b.Cluster, Note: b.note, Apps: rollout.Mapped(names, func(name string) status.App {
 		a := b.apps[name].app
 		a.Metrics = withoutQueries(a.Metrics)
 		return a
@@ -187,7 +184,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	whole = number <= b.forgot || number > b.number
-	f = fleet{Cluster: b.cluster, Note: b.note, Apps: []Row{}}
+	f = fleet{Cluster: b.Cluster, Note: b.note, Apps: []Row{}}
 	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
 		if s := b.apps[name]; whole || s.rowNumber > number {
 			f.Apps = append(f.Apps, s.row)

@@ -159,7 +159,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 			Cluster, App string
 			Missing      bool
 			Near         []string
-		}{s.Board.Cluster(), app, missing, near})
+		}{s.Board.Cluster, app, missing, near})
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// This page opens the dashboard, because browsers would not send the session's Strict cookie after a redirect.
-	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
+	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster})
 }
 
 // person exchanges an authorization code for an ID token, and returns the user in the token.
