@@ -66,7 +66,9 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 }
 
 func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
-	before := r.arrivals()
+	r.mu.Lock()
+	before := r.arrived
+	r.mu.Unlock()
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return rollout.Heads{}, err

@@ -167,12 +167,6 @@ type pushed struct {
 	id     string
 }
 
-func (m *mirror) arrivals() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.arrived
-}
-
 // overtaken replaces the heads of branches that were pushed after the lookup began, because its result may be older
 // than the push. The next lookup corrects these heads. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {

@@ -39,22 +39,18 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 			return err
 		}
 	case env(app) != "":
-		return a.useApp(env(app), env, now)
+		clients, err := NewClients(a.TLS)
+		if err != nil {
+			return err
+		}
+		github := &GitHubApp{
+			API: env("GITROLLOUT_GITHUB_API"), ID: env(app), Installation: env("GITROLLOUT_GITHUB_INSTALLATION_ID"),
+			KeyFile: env("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: now,
+		}
+		a.Refresh, a.Refused = github.Refresh, github.Forget
+		return github.Check()
 	}
 	return nil
-}
-
-func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) error {
-	clients, err := NewClients(a.TLS)
-	if err != nil {
-		return err
-	}
-	app := &GitHubApp{
-		API: env("GITROLLOUT_GITHUB_API"), ID: id, Installation: env("GITROLLOUT_GITHUB_INSTALLATION_ID"),
-		KeyFile: env("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: now,
-	}
-	a.Refresh, a.Refused = app.Refresh, app.Forget
-	return app.Check()
 }
 
 // Token returns a function that returns the default credential for a forge's API: the password for Git, or else the

@@ -78,20 +78,16 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns the authentication methods, and a closer for the connection to the agent.
+// methods returns the authentication methods, and a closer for the connection to the SSH agent. It connects to this
+// agent for each dial anew, because the agent may have been restarted.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	if signer == nil {
-		return agentMethods()
+	if signer != nil {
+		return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 	}
-	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
-}
-
-// agentMethods connects to the SSH agent, for each dial anew, because the agent may have been restarted.
-func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
 		return nil, nil, fmt.Errorf("%w: no ssh key is configured and no ssh agent runs (SSH_AUTH_SOCK)", ErrAuth)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -29,9 +30,7 @@ type Clients struct {
 
 // NewClients checks the URL of the proxy, and reads the files.
 func NewClients(how TLS) (*Clients, error) {
-	if how.KeyFile == "" {
-		how.KeyFile = how.CertFile
-	}
+	how.KeyFile = cmp.Or(how.KeyFile, how.CertFile)
 	if how.CertFile == "" && how.KeyFile != "" {
 		return nil, errors.New("a client key without a client certificate: name both")
 	}
