@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -201,8 +202,11 @@ func (s *section) template(name, text string) (*texttemplate.Template, error) {
 		return nil, nil
 	}
 	t, err := texttemplate.New(name).Option("missingkey=error").Funcs(boundedFuncs()).Parse(text)
+	if err == nil && len(t.Templates()) > 1 {
+		err = errors.New("defines another template: write its text where it is used")
+	}
 	if err == nil {
-		err = checkTemplate(t)
+		err = checkNodes(t.Root, 0)
 	}
 	if err == nil {
 		err = t.Execute(io.Discard, Event{Kind: EventPaused, Kinds: []EventKind{EventPaused}, At: time.Unix(0, 0)})

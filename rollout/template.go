@@ -34,15 +34,8 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may run too long. It allows loops only over lists, and at most two levels deep.
-func checkTemplate(t *texttemplate.Template) error {
-	if len(t.Templates()) > 1 {
-		return errors.New("defines another template: write its text where it is used")
-	}
-	return checkNodes(t.Root, 0)
-}
-
-// checkNodes checks a list of nodes in a template. The parameter "loops" is the number of loops around the list.
+// checkNodes refuses a list of nodes in a template that may run too long. It allows loops only over lists, and at most
+// two levels deep. The parameter "loops" is the number of loops around the list.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -185,12 +185,6 @@ type head struct {
 	Metadata         struct{ Name string } `json:"metadata"`
 }
 
-// runsPods reports whether an object runs pods. A plain folder with such an object is an app.
-func (h head) runsPods() bool {
-	_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
-	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
-}
-
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head
@@ -206,7 +200,9 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		}
 		kinds, last = append(kinds, h.Kind), h
 		group, _, _ := strings.Cut(h.APIVersion, "/")
-		workload = workload || h.runsPods()
+		// A plain folder with an object that runs pods is an app.
+		_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
+		workload = workload || is || slices.Contains([]string{"CronJob", "Job", "Pod"}, h.Kind)
 		if group == "argoproj.io" && h.Kind == "Rollout" {
 			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)

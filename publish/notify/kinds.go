@@ -29,8 +29,12 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	same := before.Release.Same(after.Release)
-	stepped, opened := moved(before, after)
-	stepped = stepped && same && after.Phase != rollout.Aborting
+	stepped, opened := false, false // the release has reached a later step, and by a promotion
+	for _, p := range after.Progress {
+		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
+			stepped, opened = same && after.Phase != rollout.Aborting, opened || p.Opened != ""
+		}
+	}
 	turned := after.Phase != before.Phase
 	aborts := turned && after.Phase == rollout.Aborting
 	is[rollout.EventStarted] = !same && after.Release != nil && !aborts
@@ -43,16 +47,6 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventRolledBack] = aborts && !is[rollout.EventAborted]
 	is[rollout.EventRestored] = turned && before.Phase == rollout.Aborting
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
-}
-
-// moved reports whether a workload has reached a later step (stepped), and whether because of a promotion (opened).
-func moved(before, after rollout.State) (stepped, opened bool) {
-	for _, p := range after.Progress {
-		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
-			stepped, opened = true, opened || p.Opened != ""
-		}
-	}
-	return stepped, opened
 }
 
 func stalls(s rollout.State) bool {

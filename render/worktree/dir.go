@@ -2,6 +2,7 @@
 package worktree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,9 +53,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 
 // ReadDir implements rollout.Tree.
 func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
-	if name == "" {
-		name = "."
-	}
+	name = cmp.Or(name, ".")
 	listed, err := fs.ReadDir(t.root.FS(), name)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", name, err)

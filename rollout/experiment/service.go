@@ -35,11 +35,7 @@ func (t Template) Ports() []any {
 			}
 		}
 	}
-	return containerPorts(t.From)
-}
-
-func containerPorts(deployment rollout.Object) []any {
-	containers, _ := deployment.Map("spec", "template", "spec")["containers"].([]any)
+	containers, _ := t.From.Map("spec", "template", "spec")["containers"].([]any)
 	seen := map[string]bool{}
 	var ports []any
 	for _, c := range containers {
