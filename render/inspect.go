@@ -116,10 +116,8 @@ func (in *inspector) enter(dir string, from referrer) error {
 	if err := in.charts(here, k); err != nil {
 		return err
 	}
-	for _, r := range in.references(here, k) {
-		if err := r.check(r.at, r.entry); err != nil {
-			return err
-		}
+	if err := in.references(here, k); err != nil {
+		return err
 	}
 	passed := in.total.objects - before
 	if in.work += passed * passed; in.work > maxWork {

@@ -133,17 +133,12 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// reference is an entry of a kustomization, with the function that checks it.
-type reference struct {
-	at    referrer
-	entry string
-	check func(at referrer, entry string) error
-}
-
-// references returns the references of a kustomization, in kustomize's order.
-func (in *inspector) references(here referrer, k *types.Kustomization) (all []reference) {
+// references checks the references of a kustomization, in kustomize's order. It returns the first error.
+func (in *inspector) references(here referrer, k *types.Kustomization) (err error) {
 	one := func(check func(referrer, string) error, entry, field string, args ...any) {
-		all = append(all, reference{here.at(field, args...), entry, check})
+		if err == nil {
+			err = check(here.at(field, args...), entry)
+		}
 	}
 	list := func(check func(referrer, string) error, field string, entries []string) {
 		for i, entry := range entries {
@@ -195,5 +190,5 @@ func (in *inspector) references(here referrer, k *types.Kustomization) (all []re
 	list(in.plugin, "generators", k.Generators)
 	list(in.plugin, "transformers", k.Transformers)
 	list(in.plugin, "validators", k.Validators)
-	return all
+	return err
 }
