@@ -64,55 +64,47 @@ const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. If a subfolder has a kustomization, the list has
 // the subfolder and not its files. A list longer than maxManifests is incomplete.
-func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
-	w := manifestWalk{tree: tree, root: dir, Directory: d}
-	if err := w.folder(""); err != nil {
+func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
+	seen := 0
+	var folder func(below string) error
+	folder = func(below string) error {
+		entries, err := tree.ReadDir(path.Join(dir, below))
+		if err != nil {
+			return fmt.Errorf("list %s: %w", path.Join(dir, below), err)
+		}
+		for _, e := range entries {
+			if seen++; seen > maxManifests {
+				return nil
+			}
+			name := path.Join(below, e.Name)
+			excluded, _ := rollout.MatchesAny(d.Exclude, name) // ParseConfig has refused invalid patterns
+			switch {
+			case excluded:
+			case e.Kind != rollout.Dir:
+				included, _ := rollout.MatchesAny(d.Include, name)
+				if (d.Include == "" || included) && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+					found = append(found, name)
+				}
+			case d.Recurse:
+				is, err := isKustomization(tree.Lookup, path.Join(dir, name))
+				if err == nil && is {
+					found = append(found, name)
+				} else if err == nil {
+					err = folder(name)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := folder(""); err != nil {
 		return nil, err
 	}
-	if w.seen > maxManifests {
+	if seen > maxManifests {
 		return make([]string, maxManifests+1), nil
 	}
-	slices.Sort(w.found)
-	return w.found, nil
-}
-
-type manifestWalk struct {
-	rollout.Directory
-	tree  rollout.Tree
-	root  string
-	seen  int
-	found []string
-}
-
-func (w *manifestWalk) folder(below string) error {
-	entries, err := w.tree.ReadDir(path.Join(w.root, below))
-	if err != nil {
-		return fmt.Errorf("list %s: %w", path.Join(w.root, below), err)
-	}
-	for _, e := range entries {
-		if w.seen++; w.seen > maxManifests {
-			return nil
-		}
-		name := path.Join(below, e.Name)
-		excluded, _ := rollout.MatchesAny(w.Exclude, name) // ParseConfig has refused invalid patterns
-		switch {
-		case excluded:
-		case e.Kind != rollout.Dir:
-			included, _ := rollout.MatchesAny(w.Include, name)
-			if (w.Include == "" || included) && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-				w.found = append(w.found, name)
-			}
-		case w.Recurse:
-			is, err := isKustomization(w.tree.Lookup, path.Join(w.root, name))
-			if err == nil && is {
-				w.found = append(w.found, name)
-			} else if err == nil {
-				err = w.folder(name)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	slices.Sort(found)
+	return found, nil
 }
