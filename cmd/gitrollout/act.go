@@ -118,17 +118,19 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// actCommand has the flags of commands that change an app's promotion file, such as promote, hold and abort.
-type actCommand struct {
-	pushCommand
-	action propose.Action
-}
-
+// newAct completes a command that changes an app's promotion file, such as promote, hold and abort.
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
-	c := &actCommand{pushCommand{streams: s}, propose.Action{Verb: verb}}
+	c, a := &pushCommand{streams: s}, &propose.Action{Verb: verb}
 	c.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.act(cmd.Context(), args) }
-	return cmd, &c.action
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if a.Full && a.Through != "" {
+			return usagef("--full and --through exclude each other")
+		}
+		return c.run(cmd.Context(), args, *a, func(w *console.Session, app string) (propose.Change, error) {
+			return w.Change(cmd.Context(), app, *a, nil)
+		})
+	}
+	return cmd, a
 }
 
 func registerAuthor(cmd *cobra.Command, author *string) {
@@ -238,15 +240,6 @@ once, and always at least one. The reconciler needs the right to delete pods.`,
   gitrollout restart -l team=pay --dry-run`,
 	}, rollout.Restart)
 	return cmd
-}
-
-func (c *actCommand) act(ctx context.Context, args []string) error {
-	if c.action.Full && c.action.Through != "" {
-		return usagef("--full and --through exclude each other")
-	}
-	return c.run(ctx, args, c.action, func(w *console.Session, app string) (propose.Change, error) {
-		return w.Change(ctx, app, c.action, nil)
-	})
 }
 
 // identity returns the author of commits from the flag --author, or else from the environment or git's settings.

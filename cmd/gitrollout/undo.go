@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
@@ -10,14 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// undoCommand pushes a proposal with a commit that restores an earlier version of apps in Git.
-type undoCommand struct {
-	pushCommand
-	undo console.Undo
-}
-
+// newUndo returns the command that pushes a proposal with a commit that restores an earlier version of apps in Git.
 func newUndo(s streams) *cobra.Command {
-	c := &undoCommand{pushCommand: pushCommand{streams: s}}
+	c, u := &pushCommand{streams: s}, console.Undo{}
 	cmd := &cobra.Command{
 		Use:   "undo APP...",
 		Short: "Propose a commit that undoes a release",
@@ -41,23 +34,21 @@ gitrollout does not remove this branch, so delete it after the merge.`,
   gitrollout undo shop --to h1-2c9d0f1b77 --reason "prices are wrong"`,
 	}
 	c.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.propose(cmd.Context(), args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if u.To != "" && !rollout.IsHash(u.To) {
+			if u.To, err = fullCommit(cmd.Context(), "--to", u.To); err != nil {
+				return err
+			}
+		}
+		a := propose.Action{Verb: propose.Undo}
+		return c.run(cmd.Context(), args, a, func(w *console.Session, app string) (propose.Change, error) {
+			return w.UndoOrder(cmd.Context(), app, u)
+		})
+	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.undo.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
-	flags.StringVar(&c.undo.Reason, "reason", "", "why; it is in the commit's message")
-	flags.IntVar(&c.undo.Depth, "depth", 20_000, "search at most this many `commits` of the state branch")
+	flags.StringVar(&u.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
+	flags.StringVar(&u.Reason, "reason", "", "why; it is in the commit's message")
+	flags.IntVar(&u.Depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	s.complete(cmd, "to", knownHashes)
 	return cmd
-}
-
-func (c *undoCommand) propose(ctx context.Context, args []string) (err error) {
-	if u := &c.undo; u.To != "" && !rollout.IsHash(u.To) {
-		if u.To, err = fullCommit(ctx, "--to", u.To); err != nil {
-			return err
-		}
-	}
-	a := propose.Action{Verb: propose.Undo}
-	return c.run(ctx, args, a, func(w *console.Session, app string) (propose.Change, error) {
-		return w.UndoOrder(ctx, app, c.undo)
-	})
 }
