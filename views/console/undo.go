@@ -97,7 +97,13 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	if err != nil {
 		return propose.Change{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
 	}
-	v, err := propose.NewReversion(b.Tip.Tree, old, from.Render, before, b.renders())
+	var all []*rollout.Render // at the branch's newest commit, of the apps that can be rendered
+	for _, name := range b.Names() {
+		if r := b.Head(b.Apps[name]).Render; r != nil {
+			all = append(all, r)
+		}
+	}
+	v, err := propose.NewReversion(b.Tip.Tree, old, from.Render, before, all)
 	if err != nil {
 		return propose.Change{}, err
 	}
@@ -105,17 +111,6 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 		terminal.Clean(reason))
 	o.When = b.Now()
 	return o, nil
-}
-
-// renders returns each app's render at the branch's newest commit. It omits apps that cannot be rendered.
-func (b undoing) renders() []*rollout.Render {
-	var all []*rollout.Render
-	for _, name := range b.Names() {
-		if r := b.Head(b.Apps[name]).Render; r != nil {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // pushProposal pushes a proposal, and returns a text for the user with the command to merge it.

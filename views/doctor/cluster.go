@@ -298,8 +298,12 @@ func (x *rightsExam) ask(ctx context.Context) {
 	})
 	denied, errs := make([]bool, len(all)), make([]error, len(all))
 	source.Each(len(all), 16, func(i int) {
+		r := all[i]
+		resource, part, _ := strings.Cut(r.resource, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: all[i].asked(),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: r.namespace, Group: r.group, Resource: resource, Subresource: part, Verb: r.verb,
+			},
 		}}
 		answer, err := x.client.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if errs[i] = err; err == nil {

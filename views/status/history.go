@@ -207,7 +207,14 @@ func backOf(s rollout.State) Outcome {
 
 func (p *Past) note(e Event) {
 	s := e.State
-	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
+	text := Standing(s)
+	switch {
+	case s.Held != nil:
+		text += ", held: " + s.Held.Message
+	case s.Reason != "":
+		text += ": " + s.Reason
+	}
+	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: text, Commit: e.Commit,
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
@@ -256,17 +263,6 @@ func Standing(s rollout.State) string {
 	}
 	if s.Stable != nil {
 		text += fmt.Sprintf(", stable %s of %s", s.Stable.Hash, rollout.ShortID(s.Stable.Commit))
-	}
-	return text
-}
-
-func recorded(s rollout.State) string {
-	text := Standing(s)
-	switch {
-	case s.Held != nil:
-		text += ", held: " + s.Held.Message
-	case s.Reason != "":
-		text += ": " + s.Reason
 	}
 	return text
 }
