@@ -1,23 +1,16 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// eventsCommand shows an app's newest release, with the Kubernetes events of the app's objects.
-type eventsCommand struct {
-	streams
-	output outputOption
-	color  colorOption
-}
-
+// newEvents returns the command that shows an app's newest release, with the Kubernetes events of the app's objects.
 func newEvents(s streams) *cobra.Command {
-	c := &eventsCommand{streams: s}
+	var output outputOption
+	var color colorOption
 	cmd := &cobra.Command{
 		Use:   "events APP",
 		Short: "Show Kubernetes events and transitions of an app's newest release",
@@ -34,29 +27,27 @@ the right to list events, a note names this right, and the transitions are shown
   gitrollout events shop -o json | jq -r '.releases[].transitions[] | select(.type == "Warning") | .text'`,
 		Args:              exactlyOne("app"),
 		ValidArgsFunction: s.completeApps(),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := openWorld(cmd.Context(), &s.source, s)
+			if err == nil {
+				err = s.target.limit(w, args[0])
+			}
+			if err == nil {
+				err = tryConnect(cmd.Context(), w, nil, s)
+			}
+			if err != nil {
+				return err
+			}
+			h, err := console.Events(cmd.Context(), w, args[0])
+			if err != nil {
+				return err
+			}
+			k := color.lookOf(s.out)
+			k.Wide = true
+			return output.show(s, h, func() string { return terminal.History(h, k) })
+		},
 	}
-	c.color.register(cmd)
-	c.output.register(cmd, "json", "yaml")
+	color.register(cmd)
+	output.register(cmd, "json", "yaml")
 	return cmd
-}
-
-func (c *eventsCommand) run(ctx context.Context, name string) error {
-	w, err := openWorld(ctx, &c.source, c.streams)
-	if err == nil {
-		err = c.target.limit(w, name)
-	}
-	if err == nil {
-		err = tryConnect(ctx, w, nil, c.streams)
-	}
-	if err != nil {
-		return err
-	}
-	h, err := console.Events(ctx, w, name)
-	if err != nil {
-		return err
-	}
-	k := c.color.lookOf(c.out)
-	k.Wide = true
-	return c.output.show(c.streams, h, func() string { return terminal.History(h, k) })
 }

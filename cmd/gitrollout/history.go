@@ -1,25 +1,17 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// historyCommand shows an app's releases. It reads them from the history of the state branch.
-type historyCommand struct {
-	streams
-	output outputOption
-	color  colorOption
-	limit  int
-	depth  int
-}
-
+// newHistory returns the command that shows an app's releases. It reads them from the history of the state branch.
 func newHistory(s streams) *cobra.Command {
-	c := &historyCommand{streams: s}
+	var output outputOption
+	var color colorOption
+	var limit, depth int
 	cmd := &cobra.Command{
 		Use:   "history APP",
 		Short: "Show an app's releases: time, author, duration and outcome",
@@ -40,32 +32,30 @@ transition, each hook and each metric, too.`,
   gitrollout history shop -o json | jq -r '.releases[] | select(.outcome == "rejected") | .reason'`,
 		Args:              exactlyOne("app"),
 		ValidArgsFunction: s.completeApps(),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || depth < 1 {
+				return usagef("--limit %d and --depth %d must both be 1 or more", limit, depth)
+			}
+			w, err := openWorld(cmd.Context(), &s.source, s)
+			if err != nil {
+				return err
+			}
+			if _, err := w.App(args[0]); err != nil {
+				return err
+			}
+			h, err := slowly(s, "reading the history of "+w.Config().StateBranch,
+				func() (status.History, error) { return w.History(cmd.Context(), args[0], limit, depth) })
+			if err != nil {
+				return err
+			}
+			k := color.lookOf(s.out)
+			k.Wide = output.format == "wide"
+			return output.show(s, h, func() string { return terminal.History(h, k) })
+		},
 	}
-	c.output.register(cmd, "json", "yaml", "wide")
-	c.color.register(cmd)
-	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many releases to show")
-	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "search at most this many `commits` of the state branch")
+	output.register(cmd, "json", "yaml", "wide")
+	color.register(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 10, "how many releases to show")
+	cmd.Flags().IntVar(&depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	return cmd
-}
-
-func (c *historyCommand) run(ctx context.Context, name string) error {
-	if c.limit < 1 || c.depth < 1 {
-		return usagef("--limit %d and --depth %d must both be 1 or more", c.limit, c.depth)
-	}
-	w, err := openWorld(ctx, &c.source, c.streams)
-	if err != nil {
-		return err
-	}
-	if _, err := w.App(name); err != nil {
-		return err
-	}
-	h, err := slowly(c.streams, "reading the history of "+w.Config().StateBranch,
-		func() (status.History, error) { return w.History(ctx, name, c.limit, c.depth) })
-	if err != nil {
-		return err
-	}
-	k := c.color.lookOf(c.out)
-	k.Wide = c.output.format == "wide"
-	return c.output.show(c.streams, h, func() string { return terminal.History(h, k) })
 }
