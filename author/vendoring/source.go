@@ -200,10 +200,6 @@ func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, er
 	return a, err
 }
 
-type manifest struct {
-	Layers []struct{ MediaType, Digest string } `json:"layers"`
-}
-
 // artifact fetches an OCI artifact by its tag or by the newest tag in a range.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
@@ -225,7 +221,9 @@ func (g *Getter) artifact(
 		return Pin{}, nil, err
 	}
 	p := Pin{Version: tag, Digest: digest(a.body)}
-	var m manifest
+	var m struct {
+		Layers []struct{ MediaType, Digest string } `json:"layers"`
+	}
 	if err := json.Unmarshal(a.body, &m); err != nil {
 		return p, nil, fmt.Errorf("the manifest of %s cannot be read", tag)
 	}

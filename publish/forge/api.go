@@ -54,8 +54,15 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := a.space(ctx, method); err != nil {
-		return err
+	if method != http.MethodGet {
+		if wait := a.spacing - a.now().Sub(a.wrote); wait > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(wait):
+			}
+		}
+		a.wrote = a.now()
 	}
 	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Most: maxAnswer}
 	r := call.Request{Method: method, Base: a.base, Path: path, Query: values, Header: a.header(token)}
@@ -84,21 +91,6 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 		}
 	}
 	return all, nil
-}
-
-func (a *api) space(ctx context.Context, method string) error {
-	if method == http.MethodGet {
-		return nil
-	}
-	if wait := a.spacing - a.now().Sub(a.wrote); wait > 0 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-	}
-	a.wrote = a.now()
-	return nil
 }
 
 // heed starts a pause if the response's headers say that the rate limit allows no more requests. The pause ends at the

@@ -78,7 +78,17 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 	if len(p.tasks) == 0 {
 		return p.wait
 	}
-	w.carryOut(ctx, p.tasks)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, t := range p.tasks { // send to all receivers concurrently
+		all.Go(func() {
+			r := w.send(ctx, t)
+			mu.Lock()
+			defer mu.Unlock()
+			w.note(ctx, t, r)
+		})
+	}
+	all.Wait()
 	return 0
 }
 
@@ -219,21 +229,6 @@ func (w *Worker) task(
 	}
 	t.due = b.Due
 	return t, len(line), nil
-}
-
-// carryOut sends the messages of all tasks, to all receivers concurrently.
-func (w *Worker) carryOut(ctx context.Context, tasks []task) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for _, t := range tasks {
-		wg.Go(func() {
-			r := w.send(ctx, t)
-			mu.Lock()
-			defer mu.Unlock()
-			w.note(ctx, t, r)
-		})
-	}
-	wg.Wait()
 }
 
 type sent struct {
