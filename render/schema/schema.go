@@ -77,12 +77,8 @@ func metadata() node {
 }
 
 // closed returns the schema of a mapping that may have no other fields than the given ones.
-func closed(fields node, required ...string) node {
-	s := node{"type": "object", "additionalProperties": false, "properties": fields}
-	if len(required) > 0 {
-		s["required"] = sorted(required)
-	}
-	return s
+func closed(fields node) node {
+	return node{"type": "object", "additionalProperties": false, "properties": fields}
 }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
