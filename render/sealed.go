@@ -29,14 +29,14 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	if file == nil || isLeftAlone(content) {
 		return content, nil
 	}
-	f.encrypted[real] = file.Locks()
+	f.encrypted[real] = file.Locks
 	if f.unlock == nil {
 		if content, err = file.Seal(f.twin); err != nil {
 			return nil, f.undecryptable(real, err)
 		}
 		return content, nil
 	}
-	key, err := f.unlock(file.Locks())
+	key, err := f.unlock(file.Locks)
 	switch {
 	case errors.Is(err, sops.ErrLocked):
 		err = file.NoKey(real, f.keysIn)

@@ -18,7 +18,7 @@ import (
 type File struct {
 	form    form
 	docs    []*yaml.Node // mappings, without SOPS' metadata
-	locks   []Lock
+	Locks   []Lock       // the data key, once for each recipient, sorted by the recipients' kinds
 	rules   rules
 	mac     string
 	partly  bool   // the MAC covers only encrypted values
@@ -219,11 +219,11 @@ func (f *File) note(notes map[string]any) (err error) {
 		for kind, recipient := range map[string]string{KindAge: "recipient", KindPGP: "fp", "kms": "arn",
 			"gcp_kms": "resource_id", "azure_kv": "vault_url", "hc_vault": "vault_address", "hckms": "key_id"} {
 			for _, e := range entries(group[kind]) {
-				f.locks = append(f.locks, Lock{Kind: kind, Recipient: fmt.Sprint(e[recipient]), Encrypted: fmt.Sprint(e["enc"])})
+				f.Locks = append(f.Locks, Lock{Kind: kind, Recipient: fmt.Sprint(e[recipient]), Encrypted: fmt.Sprint(e["enc"])})
 			}
 		}
 	}
-	slices.SortStableFunc(f.locks, func(a, b Lock) int { return strings.Compare(a.Kind, b.Kind) })
+	slices.SortStableFunc(f.Locks, func(a, b Lock) int { return strings.Compare(a.Kind, b.Kind) })
 	return nil
 }
 
@@ -246,12 +246,9 @@ func entries(v any) (all []map[string]any) {
 	return all
 }
 
-// Locks returns the data key, once for each recipient, sorted by the recipients' kinds.
-func (f *File) Locks() []Lock { return f.locks }
-
 // NoKey returns the error for a file that no key in the Secret opens.
 func (f *File) NoKey(name, secret string) error {
-	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
+	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.Locks),
 		secret),
 		"add a recipient's key to the Secret, or encrypt the file for a key in the Secret: sops updatekeys " + name}
 }

@@ -46,7 +46,7 @@ func opened(k *Keys, name, content string) (string, error) {
 	if f == nil {
 		return content, nil
 	}
-	key, err := k.Unlock(f.Locks())
+	key, err := k.Unlock(f.Locks)
 	if err != nil {
 		return "", err
 	}

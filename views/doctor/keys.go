@@ -77,7 +77,7 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	if err != nil || file == nil {
 		return err
 	}
-	key, err := keys.Unlock(file.Locks())
+	key, err := keys.Unlock(file.Locks)
 	if err != nil {
 		return file.NoKey(name, secret)
 	}
