@@ -24,8 +24,6 @@ var (
 
 var errGarbled = errors.New("the message is garbled")
 
-func encode(v any) ([]byte, error) { return encoding.Marshal(v) }
-
 func decode(data []byte, into any) error {
 	if err := decoding.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%w: %w", errGarbled, err)
@@ -55,7 +53,7 @@ func (o *outcome) UnmarshalCBOR(data []byte) error {
 				return fmt.Errorf("%w: there is no router %s", errGarbled, router.Kind)
 			}
 			config := reflect.New(t)
-			raw, err := encode(router.Config)
+			raw, err := encoding.Marshal(router.Config)
 			if err == nil {
 				err = decode(raw, config.Interface())
 			}

@@ -54,7 +54,7 @@ func exact(t testing.TB) outcome {
 // TestExact checks that a decoded outcome equals the encoded outcome. Nil lists stay nil, empty lists stay empty, and 1.0 stays a float.
 func TestExact(t *testing.T) {
 	want := exact(t)
-	data, err := encode(want)
+	data, err := encoding.Marshal(want)
 	must(t, err)
 	var got outcome
 	must(t, decode(data, &got))
@@ -101,7 +101,7 @@ func TestAllFieldsCross(t *testing.T) {
 func TestUnknownRouter(t *testing.T) {
 	sent := exact(t)
 	sent.Render.Specs[0].Canary.Traffic.Routers[0].Kind = "none"
-	data, err := encode(sent)
+	data, err := encoding.Marshal(sent)
 	must(t, err)
 	if err := decode(data, &outcome{}); !errors.Is(err, errGarbled) {
 		t.Errorf("got %v, want %v", err, errGarbled)
@@ -110,7 +110,7 @@ func TestUnknownRouter(t *testing.T) {
 
 // FuzzDecode decodes any bytes and must not panic. If it decodes an outcome, the outcome can be encoded and decoded again.
 func FuzzDecode(f *testing.F) {
-	data, err := encode(exact(f))
+	data, err := encoding.Marshal(exact(f))
 	must(f, err)
 	f.Add(data)
 	f.Add([]byte{1})
@@ -119,7 +119,7 @@ func FuzzDecode(f *testing.F) {
 		if err := decode(data, &o); err != nil {
 			return
 		}
-		again, err := encode(o)
+		again, err := encoding.Marshal(o)
 		must(t, err)
 		var o2 outcome
 		if err := decode(again, &o2); err != nil {

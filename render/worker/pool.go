@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path"
 	"slices"
@@ -113,7 +114,8 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			words = w.last.bytes()
 		}
 		p.tell(app.Name, held.Msg, words[:min(len(words), mostTold)])
-		return nil, s.known(), held
+		// The result may depend on all paths that were sent to the worker.
+		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -73,7 +71,13 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 
 // converse sends the app to the worker, and answers the worker's requests until it sends its result.
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
-	err := send(w.in, s.order(app))
+	first := order{App: &app}
+	for _, p := range s.ahead {
+		if a, err := s.answer(p); err == nil { // after an error, the worker may still request this path
+			first.Ahead = append(first.Ahead, *a)
+		}
+	}
+	err := send(w.in, first)
 	for err == nil {
 		var said word
 		if err = receive(w.out, &said); err != nil {
@@ -131,11 +135,6 @@ type session struct {
 	unlock Unlock
 }
 
-// known returns all paths that were sent to the worker, because the build's result may depend on them.
-func (s *session) known() render.Looked {
-	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
-}
-
 // These constants limit the entries and files that are sent with an app, before the worker requests them.
 const (
 	mostAhead   = 40        // paths
@@ -143,16 +142,6 @@ const (
 	mostFile    = 32 << 10  // bytes in a file
 	mostFiles   = 256 << 10 // bytes in all files
 )
-
-func (s *session) order(app rollout.App) order {
-	o := order{App: &app}
-	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // after an error, the worker may still request this path
-			o.Ahead = append(o.Ahead, *a)
-		}
-	}
-	return o
-}
 
 // orFailed returns o if err is nil. Otherwise, it returns an order with the field Failed set.
 func (s *session) orFailed(o order, err error) order {

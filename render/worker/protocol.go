@@ -57,7 +57,7 @@ type outcome struct {
 
 // send writes one message: first its length in four bytes, then its bytes.
 func send(to io.Writer, message any) error {
-	body, err := encode(message)
+	body, err := encoding.Marshal(message)
 	if err != nil {
 		return err
 	}
