@@ -84,7 +84,15 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	if c.Version != "" && c.Repo != "" {
 		home = path.Join(home, c.Name+"-"+c.Version)
 	}
-	dir, err := in.chartDir(at.below("name"), c.Name, path.Join(home, c.Name))
+	p := path.Join(home, c.Name)
+	if joined := path.Join(at.dir, p); !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
+		_, entry, err := in.fs.resolve(unroot(joined))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.Dir {
+			return at.below("name").invalid("commit the output of helm pull --untar there: charts are read only from Git",
+				"the chart %s is not in this commit: there is no folder %s", c.Name, joined)
+		}
+	}
+	dir, _, err := in.find(at.below("name"), p)
 	if err != nil {
 		return err
 	}
@@ -101,18 +109,6 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 		}
 	}
 	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
-}
-
-func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
-	if joined := path.Join(at.dir, p); !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
-		_, entry, err := in.fs.resolve(unroot(joined))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.Dir {
-			return "", at.invalid("commit the output of helm pull --untar there: charts are read only from Git",
-				"the chart %s is not in this commit: there is no folder %s", name, joined)
-		}
-	}
-	dir, _, err := in.find(at, p)
-	return dir, err
 }
 
 // chartValues returns the values for a chart in a kustomization. It merges them as kustomize does.

@@ -24,7 +24,15 @@ func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
 	add := func(ref rollout.Ref, was, now rollout.Object) {
-		o := Object{Object: ref, Change: "changed", Diff: textOf(ref, was, now)}
+		old := ref
+		if was != nil {
+			old = was.Ref()
+		}
+		text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
+		if err != nil { // impossible, because the objects were read from YAML
+			text = err.Error() + "\n"
+		}
+		o := Object{Object: ref, Change: "changed", Diff: text}
 		switch {
 		case o.Diff == "":
 			return
@@ -77,16 +85,4 @@ func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Obje
 
 func isData(ref rollout.Ref) bool {
 	return ref.Group == "" && (ref.Kind == "ConfigMap" || ref.Kind == "Secret")
-}
-
-func textOf(ref rollout.Ref, was, now rollout.Object) string {
-	old := ref
-	if was != nil {
-		old = was.Ref()
-	}
-	text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
-	if err != nil { // impossible, because the objects were read from YAML
-		return err.Error() + "\n"
-	}
-	return text
 }

@@ -115,7 +115,13 @@ func Of(in Input) (App, bool) {
 		a.From, a.To, a.Notes = serving(in), in.Head.Render.Release(), madeOnce(in.Base.Render, in.Head.Render)
 		return a, len(a.Notes) > 0
 	}
-	if err := strategies.Emptied(in.Head.Render, has(in)); err != nil {
+	has := 0
+	if in.State != nil {
+		has = len(in.State.Inventory)
+	} else if in.Base.Render != nil {
+		has = len(in.Base.Render.Objects)
+	}
+	if err := strategies.Emptied(in.Head.Render, has); err != nil {
 		a.Change, a.Error = Invalid, rollout.ProblemOf(err)
 		a.Summary = "has no object any more: the app would be held as it is"
 		return a, true
@@ -137,17 +143,6 @@ func Of(in Input) (App, bool) {
 	}
 	a.Notes = notes(in, a)
 	return a, true
-}
-
-func has(in Input) int {
-	switch {
-	case in.State != nil:
-		return len(in.State.Inventory)
-	case in.Base.Render != nil:
-		return len(in.Base.Render.Objects)
-	default:
-		return 0
-	}
 }
 
 // serving returns the hash of the stable version, or "" without a stable version.

@@ -52,7 +52,16 @@ func From(dir *os.Root) (said []string, err error) {
 	if len(f.known) == f.before {
 		return f.said, nil
 	}
-	data, err := yaml.Marshal(f.added())
+	added := f.known[f.before:]
+	for _, s := range added { // omit redundant fields
+		if s.Git != nil && s.Git.Path == "." {
+			s.Git.Path = ""
+		}
+		if s.OCI != nil && s.OCI.Tag != "" {
+			s.OCI.Semver = ""
+		}
+	}
+	data, err := yaml.Marshal(added)
 	if err == nil {
 		data = append(head, data...)
 		_, err = rollout.ParseVendor(rollout.VendorFile, data)
@@ -68,7 +77,14 @@ func From(dir *os.Root) (said []string, err error) {
 
 // kustomization rewrites a folder's kustomization. It returns fs.ErrNotExist for a folder without a kustomization.
 func (f *from) kustomization(dir *os.Root) error {
-	file, text, err := kustomization(dir)
+	var file string
+	var text []byte
+	var err error
+	for _, file = range kustomizations {
+		if text, err = dir.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -108,15 +124,6 @@ func (f *from) references(at string, n *kyaml.Node) error {
 	return nil
 }
 
-func kustomization(dir *os.Root) (file string, text []byte, err error) {
-	for _, file = range kustomizations {
-		if text, err = dir.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
-			return file, text, err
-		}
-	}
-	return "", nil, err
-}
-
 // vendorYAML returns the sources in vendor.yaml and the file's text. New entries can be appended to this text.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
@@ -152,19 +159,6 @@ type from struct {
 	said  []string
 
 	before int // number of sources that vendor.yaml had before From
-}
-
-func (f *from) added() []rollout.VendorSource {
-	// Omit redundant fields.
-	for _, s := range f.known[f.before:] {
-		if s.Git != nil && s.Git.Path == "." {
-			s.Git.Path = ""
-		}
-		if s.OCI != nil && s.OCI.Tag != "" {
-			s.OCI.Semver = ""
-		}
-	}
-	return f.known[f.before:]
 }
 
 // reference rewrites an address, or a generator's KEY=ADDRESS, in an entry. It skips inline YAML.

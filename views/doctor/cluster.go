@@ -105,7 +105,16 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	} else {
 		e.Add("cluster.version", Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
-	examineAPIClock(ctx, e, config, now)
+	host, _, err := rest.DefaultServerUrlFor(config)
+	var served *http.Client
+	if err == nil {
+		served, err = rest.HTTPClientFor(config)
+	}
+	if err != nil {
+		e.Add("clock.cluster", Unknown, "", "%v", err)
+	} else {
+		Clock(ctx, e, "clock.cluster", "the API server", served, host.JoinPath("version").String(), now)
+	}
 	if c.Apps == nil {
 		e.Add("cluster.rights", Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
 		return
@@ -117,19 +126,6 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	c.examineKeys(ctx, e, client)
 	c.examineHands(ctx, e, now())
 	c.examineUID(ctx, e, client)
-}
-
-func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, now func() time.Time) {
-	host, _, err := rest.DefaultServerUrlFor(config)
-	var client *http.Client
-	if err == nil {
-		client, err = rest.HTTPClientFor(config)
-	}
-	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", err)
-		return
-	}
-	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
 // examineHands reports other controllers that own objects of the apps, and would overwrite gitrollout's changes.
