@@ -30,11 +30,6 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
-func (o *policyOptions) branch() string {
-	branch, _, _ := strings.Cut(o.ref, ":")
-	return branch
-}
-
 // check returns an error for an invalid file, for --policy with --policy-ref, and for a policy on the users' branch.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -38,11 +39,6 @@ type loop struct {
 	notifier *worker.Worker
 	sinks    *adapters.Sinks
 	renderer *render.Renderer
-}
-
-func (l *loop) keyring(keys trustOptions) *adapters.Keyring {
-	return &adapters.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
-		App: func(name string) rollout.App { return l.App(name) }}
 }
 
 func (l *loop) asked(uid string, namespaces []string, log *slog.Logger) cluster.Options {
@@ -89,7 +85,9 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo}
-	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
+	keyring := &adapters.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
+		App: func(name string) rollout.App { return l.App(name) }}
+	l.renderer = newOpener(s, log, keyring.Unlock)
 	config.Wrap(adapters.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	if l.client, err = cluster.New(config, l.asked(who.uid, target.namespaces, log)); err != nil {
@@ -158,7 +156,7 @@ func readySource(
 		return source, git.Options{}, err
 	}
 	options, err := source.options()
-	options.Policy = keys.policy.branch()
+	options.Policy, _, _ = strings.Cut(keys.policy.ref, ":")
 	return source, options, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -187,20 +188,18 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment except variables that git sets in hooks, because they name another repository.
+// ofHooks lists the variables that git sets in hooks, where they name another repository. LC_ALL and LANGUAGE select
+// the language of git's messages.
+var ofHooks = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+	"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
+	"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE"}
+
+// localEnv returns the environment without the variables in ofHooks.
 func localEnv(service string) []string {
-	var env []string
-	for _, kv := range os.Environ() {
+	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		switch name {
-		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
-			"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
-			"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE":
-			continue
-		}
-		env = append(env, kv)
-	}
-	env = append(env, "LC_ALL=C")
+		return slices.Contains(ofHooks, name)
+	}), "LC_ALL=C")
 	if service == uploadPack {
 		env = append(env, "GIT_PROTOCOL=version=2")
 	}
