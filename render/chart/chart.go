@@ -111,7 +111,10 @@ func Render(files []File, r Release) (*Rendered, error) {
 		}
 	}
 	if r.CRDs {
-		docs = append(crds(c), docs...)
+		crds := rollout.Mapped(c.CRDObjects(), func(crd helm.CRD) Document {
+			return Document{Source: crd.Filename, Text: string(crd.File.Data)}
+		})
+		docs = append(crds, docs...)
 	}
 	return &Rendered{Documents: docs, Warnings: warnings, ByChance: chances}, nil
 }
@@ -149,12 +152,6 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 		docs = append(docs, Document{Source: h.Path, Text: h.Manifest, Hook: strings.Join(events, ",")})
 	}
 	return docs, nil
-}
-
-func crds(c *helm.Chart) []Document {
-	return rollout.Mapped(c.CRDObjects(), func(crd helm.CRD) Document {
-		return Document{Source: crd.Filename, Text: string(crd.File.Data)}
-	})
 }
 
 // invalid returns Helm's error as an InvalidError of one line.

@@ -57,7 +57,12 @@ func (t Template) ServiceName() string {
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
-		objects = append(objects, t.service(name))
+		objects = append(objects, rollout.Object{ // a Service that selects only the template's pods
+			"apiVersion": "v1", "kind": "Service", "metadata": t.metadata(name),
+			"spec": map[string]any{
+				"selector": map[string]any{rollout.LabelExperiment: t.Name()}, "ports": t.Ports(),
+			},
+		})
 	}
 	return objects
 }

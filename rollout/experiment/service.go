@@ -7,16 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// service returns a Service that selects only the template's pods.
-func (t Template) service(name string) rollout.Object {
-	return rollout.Object{
-		"apiVersion": "v1", "kind": "Service", "metadata": t.metadata(name),
-		"spec": map[string]any{
-			"selector": map[string]any{rollout.LabelExperiment: t.Name()}, "ports": t.Ports(),
-		},
-	}
-}
-
 // Ports returns the ports of the stable Service or, without this Service, of the containers. It leaves out node ports.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
