@@ -16,16 +16,6 @@ import (
 // serviceRange is the range of the Services' cluster IPs. No requests to these addresses are routed.
 const serviceRange = "10.96.0.0/16"
 
-// listenLoopback listens on a free port of 127.0.0.1. The apiserver gets the open listener, so that no
-// other process can take the port before the apiserver starts.
-func listenLoopback() (net.Listener, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen on a free loopback port: %w", err)
-	}
-	return listener, nil
-}
-
 // auditPolicy logs each request once, with its user, verb and object.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -105,12 +95,12 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--service-cluster-ip-range=" + serviceRange,
 		// Only addresses of this type can be reached.
 		"--kubelet-preferred-address-types=ExternalIP",
-		"--tls-cert-file=" + certs.path(apiServerCert),
-		"--tls-private-key-file=" + certs.path(apiServerKey),
-		"--client-ca-file=" + certs.path(caCert),
+		"--tls-cert-file=" + certs.path(apiServerName+".crt"),
+		"--tls-private-key-file=" + certs.path(apiServerName+".key"),
+		"--client-ca-file=" + certs.path(authorityName+".crt"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + certs.path(serviceAccountKey),
-		"--service-account-signing-key-file=" + certs.path(serviceAccountKey),
+		"--service-account-key-file=" + certs.path(serviceAccountName+".key"),
+		"--service-account-signing-key-file=" + certs.path(serviceAccountName+".key"),
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
@@ -31,7 +32,7 @@ const adminUser = "local-admin"
 type cluster struct {
 	dir    stateDir
 	certs  certificates
-	server string // the apiserver's URL
+	admin  *rest.Config // has the apiserver's URL
 	client kubernetes.Interface
 	etcd   *embed.Etcd
 	parts  []*part
@@ -61,14 +62,10 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if c.certs, err = ensureCertificates(dir.file("pki")); err != nil {
 		return nil, err
 	}
-	admin, err := c.certs.identify(adminUser)
-	if err != nil {
-		return nil, err
-	}
 	if c.etcd, err = startEtcd(ctx, dir, o.fsync); err != nil {
 		return nil, err
 	}
-	if err := c.startAPIServer(ctx, admin, o.auditLog); err != nil {
+	if err := c.startAPIServer(ctx, o.auditLog); err != nil {
 		return nil, err
 	}
 	if err := c.startControllers(ctx, o.defaultLimits); err != nil {
@@ -80,15 +77,19 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if err := c.awaitUsable(ctx, o.nodes); err != nil {
 		return nil, err
 	}
-	return c, c.publish(admin, o)
+	return c, c.publish(o)
 }
 
-func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, auditLog string) error {
-	listener, err := listenLoopback()
+func (c *cluster) startAPIServer(ctx context.Context, auditLog string) error {
+	// The apiserver gets the open listener, so that no other process can take the port before the apiserver starts.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+		return fmt.Errorf("listen on a free loopback port: %w", err)
+	}
+	if c.admin, err = c.certs.identify("https://"+listener.Addr().String(), adminUser); err != nil {
 		return err
 	}
-	c.server = "https://127.0.0.1:" + fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
+	c.admin.UserAgent = "localcluster"
 	flags := apiServerFlags(clientURL(c.etcd), c.certs)
 	if auditLog != "" {
 		policy := c.certs.path("audit-policy.yaml")
@@ -102,7 +103,7 @@ func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, audi
 		return err
 	}
 	c.run("kube-apiserver", run)
-	if c.client, err = kubernetes.NewForConfig(clientConfig(c.server, "localcluster", admin)); err != nil {
+	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	return c.awaitAPI(ctx)
@@ -110,12 +111,12 @@ func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, audi
 
 func (c *cluster) startControllers(ctx context.Context, defaultLimits bool) error {
 	const user = "system:kube-controller-manager"
-	identity, err := c.certs.identify(user)
+	client, err := c.certs.identify(c.admin.Host, user)
 	if err != nil {
 		return err
 	}
 	kubeconfig := c.certs.path("controller-manager.kubeconfig")
-	if err := writeKubeconfig(kubeconfig, c.server, user, identity); err != nil {
+	if err := writeKubeconfig(kubeconfig, user, client); err != nil {
 		return err
 	}
 	run, err := newControllerManager(ctx, controllerManagerFlags(kubeconfig, c.certs, defaultLimits))
@@ -127,11 +128,13 @@ func (c *cluster) startControllers(ctx context.Context, defaultLimits bool) erro
 }
 
 func (c *cluster) startNodes(ctx context.Context, o settings) error {
-	identity, err := c.certs.identify("localcluster-node-agent")
+	const user = "localcluster-node-agent"
+	config, err := c.certs.identify(c.admin.Host, user)
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(clientConfig(c.server, "localcluster-node-agent", identity))
+	config.UserAgent = user
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("node agent's client: %w", err)
 	}
@@ -160,13 +163,13 @@ func (c *cluster) startNodes(ctx context.Context, o settings) error {
 }
 
 // publish writes the kubeconfig. It runs last, because readers of the file may use the cluster immediately.
-func (c *cluster) publish(admin clientIdentity, o settings) error {
+func (c *cluster) publish(o settings) error {
 	paths := []string{c.dir.file("kubeconfig")}
 	if o.kubeconfig != "" {
 		paths = append(paths, o.kubeconfig)
 	}
 	for _, path := range paths {
-		if err := writeKubeconfig(path+".new", c.server, adminUser, admin); err != nil {
+		if err := writeKubeconfig(path+".new", adminUser, c.admin); err != nil {
 			return err
 		}
 		if err := os.Rename(path+".new", path); err != nil {

@@ -67,8 +67,8 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 	flags := []string{
 		"--kubeconfig=" + kubeconfig,
 		"--controllers=" + strings.Join(controllers, ","),
-		"--service-account-private-key-file=" + certs.path(serviceAccountKey),
-		"--root-ca-file=" + certs.path(caCert),
+		"--service-account-private-key-file=" + certs.path(serviceAccountName+".key"),
+		"--root-ca-file=" + certs.path(authorityName+".crt"),
 		// There is only one controller manager, so no leader is elected. Its metrics are not used.
 		"--leader-elect=false",
 		"--secure-port=0",

@@ -12,15 +12,15 @@ import (
 const contextName = "local"
 
 // writeKubeconfig writes a self-contained kubeconfig, readable only by its owner.
-func writeKubeconfig(path, server, user string, identity clientIdentity) error {
+func writeKubeconfig(path, user string, client *rest.Config) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[contextName] = &clientcmdapi.Cluster{
-		Server:                   server,
-		CertificateAuthorityData: identity.authority,
+		Server:                   client.Host,
+		CertificateAuthorityData: client.CAData,
 	}
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: identity.certificate,
-		ClientKeyData:         identity.key,
+		ClientCertificateData: client.CertData,
+		ClientKeyData:         client.KeyData,
 	}
 	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: user}
 	config.CurrentContext = contextName
@@ -28,23 +28,4 @@ func writeKubeconfig(path, server, user string, identity clientIdentity) error {
 		return fmt.Errorf("write kubeconfig %s: %w", path, err)
 	}
 	return nil
-}
-
-// clientConfig returns the configuration of a client inside this process with the given identity. The client
-// needs no rate limit, because the apiserver has no other users.
-func clientConfig(server, user string, identity clientIdentity) *rest.Config {
-	return &rest.Config{
-		Host:      server,
-		UserAgent: user,
-		QPS:       -1,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   identity.authority,
-			CertData: identity.certificate,
-			KeyData:  identity.key,
-		},
-		ContentConfig: rest.ContentConfig{
-			ContentType:        "application/vnd.kubernetes.protobuf",
-			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
-		},
-	}
 }
