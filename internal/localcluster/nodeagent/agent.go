@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
 // workers is the number of pods that are handled in parallel. A pod that waits for the apiserver does not delay other pods.
@@ -74,7 +76,7 @@ func (a *Agent) PodsURL() string { return a.server.url() }
 func (a *Agent) Run(ctx context.Context, ready func()) error {
 	defer a.server.close()
 	defer a.logs.http.Close()
-	if err := registerNodes(ctx, a.client, a.options, a.logs.port()); err != nil {
+	if err := registerNodes(ctx, a.client, a.options, a.logs.listener.Addr().(*net.TCPAddr).Port); err != nil {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(a.client, 0)
@@ -92,12 +94,8 @@ func (a *Agent) Run(ctx context.Context, ready func()) error {
 	if err := a.resume(); err != nil {
 		return err
 	}
-	go a.server.serve()
-	go func() {
-		if err := a.logs.serve(); err != nil {
-			a.options.Log.Error(err.Error())
-		}
-	}()
+	go serve("pods", a.server.http, a.server.listener, a.options.Log)
+	go serve("logs", a.logs.http, a.logs.listener, a.options.Log)
 	var pool sync.WaitGroup
 	for range workers {
 		pool.Go(func() {
@@ -191,10 +189,6 @@ func (a *Agent) nodeAddress(name string) string {
 	if err != nil {
 		return ""
 	}
-	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			return address.Address
-		}
-	}
-	return ""
+	address, _ := nodeutil.GetPreferredNodeAddress(node, []corev1.NodeAddressType{corev1.NodeInternalIP})
+	return address
 }

@@ -3,7 +3,6 @@ package nodeagent
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // logVariable is the environment variable with the lines of a container's log. While a pod runs, its annotation adds further lines.
@@ -78,7 +78,7 @@ func sendLog(w http.ResponseWriter, r *http.Request, name string, find func() (*
 		now := logOf(pod, name)
 		more := url.Values{"tailLines": {strconv.Itoa(len(now) - len(all))}, "timestamps": r.URL.Query()["timestamps"]}
 		_, _ = w.Write(selected(now, start, more))
-		if is, _ := runOf(pod, name); is != run || isOver(pod, name) {
+		if is, _ := runOf(pod, name); is != run || statusOf(pod, name).State.Running == nil {
 			return 0, nil
 		}
 		all = now
@@ -87,12 +87,8 @@ func sendLog(w http.ResponseWriter, r *http.Request, name string, find func() (*
 }
 
 func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
-	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if s.Name == container {
-			return s
-		}
-	}
-	return corev1.ContainerStatus{}
+	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	return podutil.GetExistingContainerStatus(all, container)
 }
 
 // runOf returns the id and the start of a container's current or last run. The id is "" before the first run.
@@ -107,10 +103,6 @@ func runOf(pod *corev1.Pod, container string) (id string, start time.Time) {
 		}
 	}
 	return "", time.Time{}
-}
-
-func isOver(pod *corev1.Pod, container string) bool {
-	return statusOf(pod, container).State.Running == nil
 }
 
 // logOf returns the lines of a container's log: the lines of LOCALCLUSTER_LOG, or a default line.
@@ -159,13 +151,4 @@ func selected(lines []string, start time.Time, query url.Values) []byte {
 		b.Truncate(min(n, b.Len()))
 	}
 	return b.Bytes()
-}
-
-func (s *logServer) port() int32 { return int32(s.listener.Addr().(*net.TCPAddr).Port) }
-
-func (s *logServer) serve() error {
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve logs: %w", err)
-	}
-	return nil
 }

@@ -14,23 +14,19 @@ import (
 
 // registerNodes creates the configured nodes and makes them Ready. Nodes of an earlier run keep their
 // labels, taints and cordons. The argument logs is the port of the nodes' kubelets.
-func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int32) error {
+func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)
 		created, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			if err := reachable(ctx, client, node.Name, logs); err != nil {
-				return err
+		if err == nil {
+			// An admission plugin taints every new node as not ready. The node lifecycle controller, which removes the
+			// taint, does not run.
+			created.Spec.Taints = nil
+			if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
+				return fmt.Errorf("untaint node %s: %w", node.Name, err)
 			}
-			continue
-		}
-		if err != nil {
+		} else if !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("register node %s: %w", node.Name, err)
-		}
-		// An admission plugin taints every new node as not ready. The node lifecycle controller, which removes the taint, does not run.
-		created.Spec.Taints = nil
-		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("untaint node %s: %w", node.Name, err)
 		}
 		if err := reachable(ctx, client, node.Name, logs); err != nil {
 			return err
@@ -40,7 +36,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 }
 
 // reachable writes the port of a node's kubelet to the node's status, because the port differs in each run.
-func reachable(ctx context.Context, client kubernetes.Interface, name string, port int32) error {
+func reachable(ctx context.Context, client kubernetes.Interface, name string, port int) error {
 	patch := fmt.Appendf(nil, `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
@@ -40,7 +41,7 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 	if pod.Spec.NodeName == "" {
 		return 0, nil
 	}
-	if pod.DeletionTimestamp == nil && podsim.Finished(pod.Status) {
+	if pod.DeletionTimestamp == nil && podutil.IsPodTerminal(pod) {
 		a.server.remove(key)
 		return 0, nil
 	}
@@ -92,7 +93,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 		return left, nil
 	}
 	a.server.remove(keyOf(pod))
-	if len(pod.Finalizers) > 0 && !podsim.Finished(pod.Status) {
+	if len(pod.Finalizers) > 0 && !podutil.IsPodTerminal(pod) {
 		if err := a.writeStatus(ctx, pod, podsim.EndedAt(pod, life.Life, a.clock())); err != nil {
 			return 0, err
 		}

@@ -56,9 +56,10 @@ func newServer(options Options) (*server, error) {
 
 func (s *server) url() string { return "http://" + s.listener.Addr().String() }
 
-func (s *server) serve() {
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		s.log.Error("serve pods", "address", s.url(), "error", err)
+// serve serves until the server is closed.
+func serve(what string, server *http.Server, listener net.Listener, log *slog.Logger) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("serve "+what, "address", listener.Addr(), "error", err)
 	}
 }
 
@@ -172,18 +173,13 @@ func (p *podServer) listen(pod *corev1.Pod, log *slog.Logger) error {
 			if port.Protocol != corev1.ProtocolTCP && port.Protocol != "" || p.listeners[port.ContainerPort] != nil {
 				continue
 			}
-			address := net.JoinHostPort(p.ip, strconv.Itoa(int(port.ContainerPort)))
-			listener, err := net.Listen("tcp", address)
+			listener, err := net.Listen("tcp", net.JoinHostPort(p.ip, strconv.Itoa(int(port.ContainerPort))))
 			if err != nil {
 				return err
 			}
 			server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second}
 			p.listeners[port.ContainerPort] = server
-			go func() {
-				if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-					log.Error("serve pod", "address", address, "error", err)
-				}
-			}()
+			go serve("pod", server, listener, log)
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@
 package podsim
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -86,10 +87,7 @@ func Of(pod *corev1.Pod) (Behaviour, error) {
 		environment[variable.Name] = variable.Value
 	}
 	_, tag := splitImage(container.Image)
-	b.Version = tag
-	if version := environment["VERSION"]; version != "" {
-		b.Version = version
-	}
+	b.Version = cmp.Or(environment["VERSION"], tag)
 	if probe := container.ReadinessProbe; probe != nil {
 		b.ReadyAfter = time.Duration(probe.InitialDelaySeconds) * time.Second
 	}
@@ -121,11 +119,7 @@ func (b *Behaviour) grantTag(tag string) error {
 			if wish.word != match[1] {
 				continue
 			}
-			value := match[2]
-			if value == "" {
-				value = wish.alone
-			}
-			if err := wish.grant(b, value); err != nil {
+			if err := wish.grant(b, cmp.Or(match[2], wish.alone)); err != nil {
 				return fmt.Errorf("tag word %q: %w", part, err)
 			}
 		}

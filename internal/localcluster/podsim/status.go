@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // Life has a pod's start and addresses, and whether the pod is being deleted.
@@ -67,11 +68,6 @@ func Serves(status corev1.PodStatus) bool {
 	return len(status.ContainerStatuses) > 0 && status.ContainerStatuses[0].State.Running != nil
 }
 
-// Finished reports whether the pod has completed or failed by itself.
-func Finished(status corev1.PodStatus) bool {
-	return status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
-}
-
 func phase(main moment) corev1.PodPhase {
 	switch {
 	case main.state.Terminated != nil && main.state.Terminated.ExitCode == 0:
@@ -117,7 +113,7 @@ func sidecar(main moment, life Life) moment {
 func initStatuses(pod *corev1.Pod, start time.Time) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, spec := range pod.Spec.InitContainers {
-		keepsRunning := spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		keepsRunning := podutil.IsRestartableInitContainer(&spec)
 		status := corev1.ContainerStatus{
 			Name: spec.Name, Image: spec.Image, ImageID: imageID(spec.Image),
 			ContainerID: containerID(pod, spec.Name, 0), Ready: true, Started: &keepsRunning,
@@ -155,7 +151,7 @@ func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
 		})
 	}
 	set(corev1.PodScheduled, true, "", "")
-	set(corev1.PodReadyToStartContainers, !Finished(*status), "", "")
+	set(corev1.PodReadyToStartContainers, !podutil.IsPodPhaseTerminal(status.Phase), "", "")
 	set(corev1.PodInitialized, true, "", "")
 	set(corev1.ContainersReady, reason == "", reason, message)
 	if gate := closedGate(pod, status); reason == "" && gate != "" {
@@ -166,7 +162,8 @@ func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
 
 func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionType {
 	for _, gate := range pod.Spec.ReadinessGates {
-		if condition := findCondition(status, gate.ConditionType); condition == nil || condition.Status != corev1.ConditionTrue {
+		_, condition := podutil.GetPodCondition(status, gate.ConditionType)
+		if condition == nil || condition.Status != corev1.ConditionTrue {
 			return gate.ConditionType
 		}
 	}
@@ -175,7 +172,7 @@ func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionTy
 
 // SetCondition replaces the condition of the same type. The last transition time changes only with the status.
 func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
-	existing := findCondition(status, condition.Type)
+	_, existing := podutil.GetPodCondition(status, condition.Type)
 	if existing == nil {
 		status.Conditions = append(status.Conditions, condition)
 		return
@@ -184,15 +181,6 @@ func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 		condition.LastTransitionTime = existing.LastTransitionTime
 	}
 	*existing = condition
-}
-
-func findCondition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == kind {
-			return &status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 func conditionStatus(yes bool) corev1.ConditionStatus {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -91,7 +92,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	pod := podOf("shop:v1-slow2s")
 	readyChanged := func(age time.Duration) time.Time {
 		pod.Status, _ = StatusAt(pod, Life{Start: born}, born.Add(age))
-		return findCondition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
+		return podutil.GetPodReadyCondition(pod.Status).LastTransitionTime.Time
 	}
 	for _, c := range []struct {
 		what     string
