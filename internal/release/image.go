@@ -256,23 +256,13 @@ func unpack(file, dir string) error {
 		}
 		if h.Typeflag == tar.TypeDir {
 			err = root.MkdirAll(h.Name, 0o755)
+		} else if content, failed := io.ReadAll(r); failed != nil {
+			err = failed
 		} else {
-			err = unpackFile(root, h.Name, r)
+			err = root.WriteFile(h.Name, content, 0o666)
 		}
 		if err != nil {
 			return err
 		}
 	}
-}
-
-func unpackFile(root *os.Root, name string, from io.Reader) error {
-	to, err := root.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.Close()
-		return err
-	}
-	return to.Close()
 }
