@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/mutate/on"
@@ -101,19 +100,13 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 
 // each runs each test separately, and returns the passing tests.
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
-	ran, failed := make([]test, len(names)), make([]error, len(names))
-	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // four tests run at the same time, because tests mostly wait for servers
-	for i, name := range names {
-		free <- struct{}{}
-		several.Go(func() {
-			defer func() { <-free }()
-			if ran[i], failed[i] = t.alone(pkg, binary, name); failed[i] != nil {
-				ran[i], failed[i] = t.alone(pkg, binary, name) // try again: a busy machine may have caused a timeout
-			}
-		})
-	}
-	several.Wait()
+	ran := make([]test, len(names))
+	failed := atOnce(4, len(names), func(i int) (err error) {
+		if ran[i], err = t.alone(pkg, binary, names[i]); err != nil {
+			ran[i], err = t.alone(pkg, binary, names[i]) // try again: a busy machine may have caused a timeout
+		}
+		return err
+	})
 	for i, err := range failed {
 		switch {
 		case err == nil:

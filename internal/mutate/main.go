@@ -140,16 +140,18 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 // askAll runs the tests of each mutant's package. Unless own is set, it then runs other packages' tests on
 // the surviving mutants.
 func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
-	err = atOnce(several, drawn, func(d *draw) error { return t.ask(d, []string{"./" + filepath.Dir(d.file)}) })
+	err = errors.Join(atOnce(several, len(drawn), func(i int) error {
+		return t.ask(&drawn[i], []string{"./" + filepath.Dir(drawn[i].file)})
+	})...)
 	if err != nil {
 		return 0, err
 	}
-	err = atOnce(several, drawn, func(d *draw) error {
-		if d.verdict != lives || own {
+	err = errors.Join(atOnce(several, len(drawn), func(i int) error {
+		if drawn[i].verdict != lives || own {
 			return nil
 		}
-		return t.ask(d, others(filepath.Dir(d.file)))
-	})
+		return t.ask(&drawn[i], others(filepath.Dir(drawn[i].file)))
+	})...)
 	for _, d := range drawn {
 		if d.verdict == caught {
 			found++
@@ -158,19 +160,20 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 	return found, err
 }
 
-// atOnce calls do for all drawn mutants, at most few at the same time. Several calls overlap well, because tests mostly wait.
-func atOnce(few int, drawn []draw, do func(*draw) error) error {
-	failed, free := make([]error, len(drawn)), make(chan struct{}, few)
+// atOnce calls do with each number below n, at most few at the same time, and returns the errors. Several calls overlap
+// well, because tests mostly wait.
+func atOnce(few, n int, do func(int) error) []error {
+	failed, free := make([]error, n), make(chan struct{}, few)
 	var several sync.WaitGroup
-	for i := range drawn {
+	for i := range n {
 		free <- struct{}{}
 		several.Go(func() {
 			defer func() { <-free }()
-			failed[i] = do(&drawn[i])
+			failed[i] = do(i)
 		})
 	}
 	several.Wait()
-	return errors.Join(failed...)
+	return failed
 }
 
 // ask runs the tests of the packages that match patterns on a mutant. It sets and prints the mutant's verdict.

@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -53,7 +52,6 @@ func sourcesOf(root, folder string) (all []*source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sort.Strings(files)
 	set := token.NewFileSet()
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -157,19 +155,13 @@ func (c *collector) statements(list []ast.Stmt) {
 	}
 }
 
-// isText reports whether an expression adds a string literal, because strings cannot be subtracted.
-func isText(n *ast.BinaryExpr) bool {
-	for _, side := range []ast.Expr{n.X, n.Y} {
-		switch e := side.(type) {
-		case *ast.BasicLit:
-			if e.Kind == token.STRING && n.Op == token.ADD {
-				return true
-			}
-		case *ast.BinaryExpr:
-			if n.Op == token.ADD && isText(e) {
-				return true
-			}
-		}
+// isText reports whether an expression is or adds a string literal, because strings cannot be subtracted.
+func isText(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && (isText(e.X) || isText(e.Y))
 	}
 	return false
 }

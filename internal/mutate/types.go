@@ -115,8 +115,7 @@ func (c *checker) compiles(s *source, content []byte) bool {
 		}
 	}
 	config := types.Config{Importer: c, Error: func(err error) {
-		var wrong types.Error
-		is := errors.As(err, &wrong)
+		wrong, is := errors.AsType[types.Error](err)
 		good = good && is && set.Position(wrong.Pos).Filename != s.path+".changed"
 	}}
 	_, _ = config.Check(s.file.Name.Name, set, files, nil)
