@@ -30,9 +30,6 @@ func nodesByPartition(c *clusterTest) {
 	split := func(format string, news int) func(int) string {
 		return func(n int) string { return fmt.Sprintf(format, n-news, news) }
 	}
-	all := func(version string) func(int) string {
-		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
-	}
 	c.apply(c.agents("v1", 0))
 	live := c.awaitOnNodes(kind, true, all("v1"))
 	one, n := live.Revisions[0], live.Replicas
@@ -64,10 +61,7 @@ func nodesByPartition(c *clusterTest) {
 		c.Errorf("back at v1 it is %+v", back)
 	}
 	c.apply(c.agents("v3-neverready", n-1))
-	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: "agent"}
-	c.Await(c.T, "the broken pod", func() bool {
-		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
-	})
+	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.observe(kind, "agent"), "v3-neverready")) == 1 })
 	c.apply(c.agents("v1", 0)) // the unready pod of v3 does not block the update to v1
 	c.awaitOnNodes(kind, true, all("v1"))
 	c.apply(c.agents("v2", 0))

@@ -120,12 +120,26 @@ func (c *clusterTest) apply(objects ...rollout.Object) {
 	}
 }
 
-func (c *clusterTest) workload(name string) rollout.Workload {
-	return rollout.Workload{Namespace: c.Namespace(), Name: name}
+// observe returns a workload as the Observer shows it. The kind is "" for a Deployment.
+func (c *clusterTest) observe(kind, name string) rollout.ObservedWorkload {
+	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: name}
+	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-func (c *clusterTest) see(name string) rollout.ObservedWorkload {
-	return c.Observe(c.app, []rollout.Workload{c.workload(name)}, nil).Workloads[c.workload(name)]
+func (c *clusterTest) see(deployment string) rollout.ObservedWorkload {
+	return c.observe("", deployment)
+}
+
+// evict evicts a pod. It first evicts a pod with another UID, which has no effect, because no pod has this UID.
+func (c *clusterTest) evict(p rollout.Pod) {
+	c.Helper()
+	other := p
+	other.UID = "another"
+	for _, p := range []rollout.Pod{other, p} {
+		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
+			c.Error(err)
+		}
+	}
 }
 
 func (c *clusterTest) complete(name string) {
@@ -134,7 +148,7 @@ func (c *clusterTest) complete(name string) {
 }
 
 func appliedIsShown(c *clusterTest) {
-	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // this call starts the watch
+	c.see("web") // this call starts the watch
 	c.apply(c.deployment("web", "v1", 3))
 	live := c.see("web")
 	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {
@@ -388,7 +402,7 @@ func serves(c *clusterTest) {
 		}
 		return yes
 	}
-	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil)
+	c.see("web")
 	c.apply(service, c.deployment("web", "v1", 0))
 	c.complete("web")
 	c.Await(c.T, "its ReplicaSet is seen", func() bool { return len(c.see("web").Revisions) > 0 })

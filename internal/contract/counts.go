@@ -29,8 +29,7 @@ func (c *clusterTest) clones(version string, n int, partition any) rollout.Objec
 }
 
 func (c *clusterTest) clone() rollout.ObservedWorkload {
-	w := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: c.Namespace(), Name: "web"}
-	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+	return c.observe("CloneSet.apps.kruise.io", "web")
 }
 
 // awaitClones waits until each version has the number of ready pods in want, and no other pod is desired.

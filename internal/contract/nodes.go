@@ -22,26 +22,25 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// awaitAgents waits until each version has the number of ready pods in want(n), where n is the number of desired pods.
-func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
-	c.Helper()
-	return c.awaitOnNodes("DaemonSet", complete, want)
+// all returns, for a number of pods, the text that pods returns if all have the version.
+func all(version string) func(int) string {
+	return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
 }
 
+// awaitOnNodes waits until each version has the number of ready pods in want(n), where n is the number of desired pods.
 func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
-	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: "agent"}
 	c.Await(c.T, "a DaemonSet is, of 3 nodes, "+want(3), func() bool {
-		live = c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+		live = c.observe(kind, "agent")
 		return live.Synced && live.Replicas > 0 && pods(live) == want(live.Replicas) && live.Complete == complete
 	})
 	return live
 }
 
 // isGoing checks that the Observer shows a pod as terminating immediately after the pod's eviction.
-func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
+func (c *clusterTest) isGoing(kind string, evicted rollout.Pod) {
 	c.Helper()
-	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+	live := c.observe(kind, "agent")
 	if fresh, _ := live.Find("h1-v2"); fresh.Desired != 1 {
 		c.Errorf("right after the eviction of %s, the new version has %d desired pods; want 1", evicted.Name, fresh.Desired)
 	}
@@ -56,31 +55,23 @@ func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 
 // evictions tests how evictions of single pods release a new version of a DaemonSet with the update strategy OnDelete.
 func evictions(c *clusterTest) {
-	all := func(version string) func(int) string {
-		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
-	}
+	const kind = "DaemonSet"
 	c.apply(c.daemon("v1", false))
-	live := c.awaitAgents(true, all("v1"))
+	live := c.awaitOnNodes(kind, true, all("v1"))
 	one := live.Revisions[0]
 	if !one.Current || one.Base || one.Pin.Label != rollout.LabelRevision || one.Pin.Value == "" || one.Desired != live.Replicas {
 		c.Errorf("at rest its revision is %+v", one)
 	}
 	c.apply(c.daemon("v2", true))
-	live = c.awaitAgents(false, all("v1"))
+	live = c.awaitOnNodes(kind, false, all("v1"))
 	fresh, found := live.Find("h1-v2")
 	if live.Hash != "h1-v2" || !found || !fresh.Current || fresh.Desired != 0 || fresh.Pin == one.Pin {
 		c.Errorf("when nothing is evicted it is %+v", live)
 	}
 	victim := membersOf(live, "v1")[1]
-	other := victim
-	other.UID = "another"
-	for _, p := range []rollout.Pod{other, victim} { // no pod has the first UID, so the first eviction has no effect
-		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
-			c.Error(err)
-		}
-	}
-	c.isGoing(rollout.Workload{Kind: "DaemonSet", Namespace: c.Namespace(), Name: "agent"}, victim)
-	live = c.awaitAgents(false, func(n int) string { return fmt.Sprintf("v1 %d, v2 1", n-1) })
+	c.evict(victim)
+	c.isGoing(kind, victim)
+	live = c.awaitOnNodes(kind, false, func(n int) string { return fmt.Sprintf("v1 %d, v2 1", n-1) })
 	stays := func(p rollout.Pod) bool { return p.Node == victim.Node }
 	if news := membersOf(live, "v2"); news[0].Node != victim.Node || victim.Node == "" || slices.ContainsFunc(membersOf(live, "v1"), stays) {
 		c.Errorf("%+v was evicted, and the new pods are %+v", victim, news)
@@ -90,10 +81,10 @@ func evictions(c *clusterTest) {
 		c.Errorf("of %d nodes the labels are %v, %v", live.Replicas, nodes, err)
 	}
 	c.apply(c.daemon("v1", false)) // the revision of v1 becomes the newest again
-	back := c.awaitAgents(true, all("v1"))
+	back := c.awaitOnNodes(kind, true, all("v1"))
 	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Current || back.Hash != "h1-v1" {
 		c.Errorf("back at v1 it is %+v", back)
 	}
 	c.apply(c.daemon("v2", false))
-	c.awaitAgents(true, all("v2"))
+	c.awaitOnNodes(kind, true, all("v2"))
 }

@@ -19,10 +19,7 @@ func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout
 	return o
 }
 
-func (c *clusterTest) set() rollout.ObservedWorkload {
-	w := rollout.Workload{Kind: "StatefulSet", Namespace: c.Namespace(), Name: "db"}
-	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
-}
+func (c *clusterTest) set() rollout.ObservedWorkload { return c.observe("StatefulSet", "db") }
 
 // awaitSet waits until each version has the number of ready pods in want, and the observed partition is floor.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
@@ -63,13 +60,7 @@ func partitions(policy string) func(*clusterTest) {
 		c.apply(c.ordinals(policy, "v2", 5, 4)) // raising the partition returns no pod to v1
 		live = c.awaitSet("v1 2, v2 3", 4, false)
 		lowest := membersOf(live, "v2")[0]
-		other := lowest
-		other.UID = "another"
-		for _, p := range []rollout.Pod{other, lowest} { // other does not exist; the replacement of lowest has the stable template
-			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
-				c.Error(err)
-			}
-		}
+		c.evict(lowest) // the replacement has the stable template
 		live = c.awaitSet("v1 3, v2 2", 4, false)
 		if names := membersOf(live, "v2"); lowest.Name != "db-2" || names[0].Name != "db-3" {
 			c.Errorf("%s was evicted, and the pods of v2 are %+v", lowest.Name, names)
@@ -126,9 +117,7 @@ func (c *clusterTest) breaks(policy string) {
 		if !seen() {
 			c.Fatal("the broken pod was replaced, which the controller does not do")
 		}
-		if err := c.Evict(c.Context(), c.Namespace(), broken); err != nil {
-			c.Error(err)
-		}
+		c.evict(broken)
 	}
 	c.awaitSet("v1 3", 0, true)
 	c.apply(c.ordinals(policy, "v2", 3, 0))

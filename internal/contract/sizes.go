@@ -73,14 +73,12 @@ func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
 		for i, m := range moves {
-			d := c.deployment(full, m.version, m.replicas)
-			if m.hold {
-				d = c.held(full, m.version, m.replicas, m.surge, m.unavailable, m.paused)
-			}
+			d := c.held(full, m.version, m.replicas, m.surge, m.unavailable, m.paused)
 			spec := d.Map("spec")
-			spec["paused"] = m.paused
-			spec["strategy"] = map[string]any{"type": "RollingUpdate",
-				"rollingUpdate": map[string]any{"maxSurge": m.surge, "maxUnavailable": m.unavailable}}
+			if !m.hold {
+				delete(spec, "minReadySeconds")
+				delete(spec, "progressDeadlineSeconds")
+			}
 			if m.surge == "" {
 				spec["strategy"] = map[string]any{"type": "Recreate"}
 			}
