@@ -8,24 +8,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing/fstest"
 )
 
 // blank returns the files of a new repository. New repositories differ only by the path in the configuration,
 // so git creates the files once per process. Memory holds the files, so that no folder must be removed.
 var blank = sync.OnceValues(makeBlank)
 
-// file is one file or folder of a blank repository.
-type file struct {
-	path    string
-	folder  bool
-	content []byte
-}
-
 // blankDir stands for the folder of a blank repository in the repository's configuration. Because of the #, git
 // quotes the path. The real folder may therefore also have a # in its name, such as the folder of a subtest.
 const blankDir = "/gittest#blank"
 
-func makeBlank() (files []file, err error) {
+func makeBlank() (fstest.MapFS, error) {
 	dir, err := os.MkdirTemp("", "gittest-")
 	if err != nil {
 		return nil, err
@@ -51,15 +45,14 @@ func makeBlank() (files []file, err error) {
 			return nil, err
 		}
 	}
-	return files, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
+	files, made := fstest.MapFS{}, os.DirFS(dir)
+	return files, fs.WalkDir(made, ".", func(path string, d fs.DirEntry, err error) error {
+		f := &fstest.MapFile{Mode: fs.ModeDir}
+		if err == nil && !d.IsDir() {
+			f.Mode = 0o644
+			f.Data, err = fs.ReadFile(made, path)
 		}
-		f := file{path: strings.TrimPrefix(path, dir), folder: d.IsDir()}
-		if !f.folder {
-			f.content, err = os.ReadFile(path)
-		}
-		files = append(files, f)
+		files[path] = f
 		return err
 	})
 }
@@ -70,17 +63,11 @@ func writeBlank(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		if f.folder {
-			err = os.Mkdir(dir+f.path, 0o755)
-		} else {
-			err = os.WriteFile(dir+f.path, bytes.ReplaceAll(f.content, []byte(blankDir), []byte(dir)), 0o644)
-		}
-		if err != nil {
-			return err
-		}
+	own := fstest.MapFS{}
+	for path, f := range files {
+		own[path] = &fstest.MapFile{Mode: f.Mode, Data: bytes.ReplaceAll(f.Data, []byte(blankDir), []byte(dir))}
 	}
-	return nil
+	return os.CopyFS(dir, own)
 }
 
 // Copy returns a copy of the bare repository and the worktree for t, so that tests can share an

@@ -2,6 +2,7 @@ package gittest
 
 import (
 	"bytes"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,9 +29,9 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []string
-	in, out  int64
 	faults   Faults
 	pushes   int
+	in, out  atomic.Int64 // bytes of HTTP bodies
 }
 
 // Faults are the faults that a server injects. Each affected push reduces the fault's number by one.
@@ -82,7 +84,7 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	srv.Config.ErrorLog = NoLog()
 	if opts.TLS {
 		srv.StartTLS()
-		s.CA = pemCertificate(srv.Certificate().Raw)
+		s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
 	} else {
 		srv.Start()
 	}
@@ -156,7 +158,7 @@ func (s *Server) next(req *http.Request, push bool) (Faults, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, req.Method+" "+req.URL.RequestURI())
-	s.in += max(req.ContentLength, 0)
+	s.in.Add(max(req.ContentLength, 0))
 	f := s.faults
 	if !push {
 		return f, 0
@@ -186,11 +188,7 @@ func (s *Server) Requests() []string {
 }
 
 // Bytes returns the number of bytes of HTTP bodies so far.
-func (s *Server) Bytes() (in, out int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.in, s.out
-}
+func (s *Server) Bytes() (in, out int64) { return s.in.Load(), s.out.Load() }
 
 // Proxy returns the server's handler, for an HTTP proxy in a test.
 func (s *Server) Proxy() http.Handler { return s.handler }
@@ -209,9 +207,7 @@ type counter struct {
 
 func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p)
-	c.s.mu.Lock()
-	c.s.out += int64(n)
-	c.s.mu.Unlock()
+	c.s.out.Add(int64(n))
 	return n, err
 }
 

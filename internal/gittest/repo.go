@@ -131,8 +131,7 @@ func (r *Repo) Pull() string {
 // promote. It pushes, and returns the new head.
 func (r *Repo) Merge(branch string) string {
 	r.t.Helper()
-	r.Git("fetch", "-q", "--prune", "origin")
-	r.Git("merge", "-q", "--ff-only", "origin/"+r.Git("branch", "--show-current"))
+	r.Pull()
 	r.Git("merge", "-q", "--no-ff", "-m", "Merge "+branch, "origin/"+branch)
 	return r.Push()
 }

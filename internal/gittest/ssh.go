@@ -50,10 +50,10 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	}
 	config.AddHostKey(host)
 	s := &Server{URL: "ssh://git@" + l.Addr().String() + r.Bare, KnownHosts: knownFile, KeyFile: keyFile}
-	conns := &connections{open: map[net.Conn]bool{}}
+	var open sync.Map // the connections, which stop closes
 	s.stop = sync.OnceFunc(func() {
 		_ = l.Close()
-		conns.close()
+		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 	})
 	r.t.Cleanup(s.stop)
 	go func() {
@@ -62,13 +62,14 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 			if err != nil {
 				return
 			}
-			conns.add(conn)
+			open.Store(conn, true)
 			s.mu.Lock()
 			s.requests = append(s.requests, "ssh")
 			s.mu.Unlock()
 			go func() {
-				defer conns.remove(conn)
 				serveSSH(conn, config, opts)
+				open.Delete(conn)
+				_ = conn.Close()
 			}()
 		}
 	}()
@@ -207,31 +208,4 @@ func listening(addr string, exited <-chan struct{}) bool {
 		}
 	}
 	return false
-}
-
-// connections has the open connections of a server, which Stop closes.
-type connections struct {
-	mu   sync.Mutex
-	open map[net.Conn]bool
-}
-
-func (c *connections) add(conn net.Conn) { c.mu.Lock(); defer c.mu.Unlock(); c.open[conn] = true }
-
-func (c *connections) remove(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, conn)
-	_ = conn.Close()
-}
-
-func (c *connections) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.open {
-		_ = conn.Close()
-	}
-}
-
-func pemCertificate(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
