@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -47,9 +46,7 @@ func (s *Server) User(name string, scopes ...string) Account {
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
 		"username": name, "email": name + "@example.com", "password": password, "must_change_password": false,
 	}, nil)
-	a := Account{Name: name}
-	a.Token = s.token(name, scopes...)
-	return a
+	return Account{Name: name, Token: s.token(name, scopes...)}
 }
 
 func (s *Server) token(name string, scopes ...string) string {
@@ -133,9 +130,6 @@ func (s *Server) do(req *http.Request, into any) (int, string) {
 	}
 	return res.StatusCode, strings.TrimSpace(string(data))
 }
-
-// Escape escapes a branch name, so that the name is one segment of a URL's path.
-func Escape(branch string) string { return url.PathEscape(branch) }
 
 // Eventually waits until a condition is true, at most for a minute.
 func Eventually(tb testing.TB, what string, holds func() bool) {

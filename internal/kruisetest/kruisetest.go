@@ -7,10 +7,12 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/internal/crds"
@@ -65,14 +67,8 @@ func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of r
 	}
 	resource := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupVersion().WithResource(plural)
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	tb.Cleanup(func() { stop(); <-ended })
-	go func() {
-		defer close(ended)
-		m := &model{kube: c.Kube, sets: client.Resource(resource).Namespace(namespace), namespace: namespace, of: of}
-		for ctx.Err() == nil {
-			m.pass(ctx)
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
+	m := &model{kube: c.Kube, sets: client.Resource(resource).Namespace(namespace), namespace: namespace, of: of}
+	var running sync.WaitGroup
+	running.Go(func() { wait.UntilWithContext(ctx, m.pass, 50*time.Millisecond) })
+	tb.Cleanup(func() { stop(); running.Wait() })
 }

@@ -13,7 +13,7 @@ import (
 type onNode struct {
 	name string
 	*corev1.Pod
-	fresh bool
+	old int // 1 if the pod has an old template, otherwise 0
 }
 
 // placed returns the nodes with their pods, in descending order of the nodes' names, as in Kruise.
@@ -28,7 +28,7 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 		for i, pods := range [][]corev1.Pod{s.old, s.fresh} {
 			for j := range pods {
 				if pods[j].Spec.NodeName == n.Name {
-					at.Pod, at.fresh = &pods[j], i == 1
+					at.Pod, at.old = &pods[j], 1-i
 				}
 			}
 		}
@@ -52,20 +52,11 @@ func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 			return m.create(ctx, s, s.update, n.name)
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b onNode) int {
-		switch {
-		case a.fresh == b.fresh:
-			return 0
-		case a.fresh:
-			return -1
-		default:
-			return 1
-		}
-	})
+	slices.SortStableFunc(nodes, func(a, b onNode) int { return a.old - b.old })
 	going := nodes[:len(nodes)-min(s.keep, len(nodes))]
 	down := slices.ContainsFunc(going, func(n onNode) bool { return isDown(*n.Pod) })
 	for _, n := range going {
-		if !n.fresh && (isDown(*n.Pod) || !down) {
+		if n.old == 1 && (isDown(*n.Pod) || !down) {
 			return m.kube.CoreV1().Pods(m.namespace).Delete(ctx, n.Name, metav1.DeleteOptions{})
 		}
 	}

@@ -3,12 +3,14 @@
 package oidctest
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -88,17 +90,11 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	claims := map[string]any{"iss": p.URL, "aud": "dash", "sub": "1", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
-	for name, value := range p.claims {
-		claims[name] = value
-	}
+	maps.Copy(claims, p.claims)
 	body, _ := json.Marshal(claims)
 	signed := b64([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + b64(body)
 	digest := sha256.Sum256([]byte(signed))
-	key := p.key
-	if p.sign != nil {
-		key = p.sign
-	}
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	signature, err := rsa.SignPKCS1v15(rand.Reader, cmp.Or(p.sign, p.key), crypto.SHA256, digest[:])
 	if err != nil {
 		p.t.Error(err)
 	}

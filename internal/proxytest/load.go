@@ -73,11 +73,9 @@ func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load
 			case <-ctx.Done():
 				return
 			}
-			if len(slots) == inFlight {
-				slots <- struct{}{} // send ends within answeredWithin
+			full := len(slots) == inFlight
+			if slots <- struct{}{}; full { // a slot is free within answeredWithin, when send ends
 				at = time.Now()
-			} else {
-				slots <- struct{}{}
 			}
 			scheduled := at
 			at = at.Add(interval)

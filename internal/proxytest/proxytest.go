@@ -12,7 +12,6 @@
 package proxytest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,17 +65,11 @@ func outside() int {
 			_ = inside.Process.Signal(s)
 		}
 	}()
-	err := inside.Wait()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return exit.ExitCode()
-	default:
+	if err := inside.Wait(); err != nil && inside.ProcessState.ExitCode() <= 0 {
 		fmt.Fprintln(os.Stderr, "proxytest: the tests in the namespace ended early:", err)
 		return 1
 	}
+	return inside.ProcessState.ExitCode()
 }
 
 // routePods makes every pod's address a local address.

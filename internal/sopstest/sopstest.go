@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"path"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ type Key struct {
 	Name   string // the key's name in the data of a Secret
 	Secret string
 	kind   string
-	about  map[string]string
+	about  map[string]any
 	seal   func(dataKey []byte) (string, error)
 }
 
@@ -39,7 +40,7 @@ func Age(t testing.TB) Key {
 	id, err := age.GenerateX25519Identity()
 	check(t, err)
 	return Key{Name: "test.agekey", Secret: id.String() + "\n", kind: "age",
-		about: map[string]string{"recipient": id.Recipient().String()},
+		about: map[string]any{"recipient": id.Recipient().String()},
 		seal: func(dataKey []byte) (string, error) {
 			return armored(func(w io.Writer) (io.WriteCloser, io.Closer, error) {
 				armor := agearmor.NewWriter(w)
@@ -63,7 +64,7 @@ func PGP(t testing.TB) Key {
 	}, nil)
 	check(t, err)
 	return Key{Name: "test.asc", Secret: secret, kind: "pgp",
-		about: map[string]string{"fp": fmt.Sprintf("%X", entity.PrimaryKey.Fingerprint), "created_at": "2026-01-01T00:00:00Z"},
+		about: map[string]any{"fp": fmt.Sprintf("%X", entity.PrimaryKey.Fingerprint), "created_at": "2026-01-01T00:00:00Z"},
 		seal: func(dataKey []byte) (string, error) {
 			return armored(func(w io.Writer) (io.WriteCloser, io.Closer, error) {
 				armor, err := pgparmor.Encode(w, "PGP MESSAGE", nil)
@@ -108,10 +109,8 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 	_, _ = rand.Read(e.key)
 	locked, err := to.seal(e.key)
 	check(t, err)
-	entry := map[string]any{"enc": locked}
-	for k, v := range to.about {
-		entry[k] = v
-	}
+	entry := maps.Clone(to.about)
+	entry["enc"] = locked
 	notes := map[string]any{to.kind: []any{entry}, "lastmodified": when, "version": "3.13.3"}
 	if encryptedRegex != "" {
 		notes["encrypted_regex"] = encryptedRegex

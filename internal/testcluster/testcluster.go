@@ -50,11 +50,8 @@ var shared = sync.OnceValues(func() (*Cluster, error) {
 	if path := os.Getenv(KubeconfigVariable); path != "" {
 		return open(path)
 	}
-	running, err := start()
-	if err != nil {
-		return nil, err
-	}
-	return open(running.kubeconfig)
+	c, _, err := Launch()
+	return c, err
 })
 
 // Shared returns the cluster of this test process. The first call starts it. Each test uses separate namespaces.
