@@ -110,16 +110,16 @@ func (c *Client) connect(config *rest.Config) error {
 	if c.kube, err = newTyped(config, shared); err != nil {
 		return err
 	}
-	anyKind, err := dynamic.NewForConfigAndClient(config, shared)
+	requests, err := dynamic.NewForConfigAndClient(config, shared)
 	if err != nil {
 		return err
 	}
-	c.server = &server{dynamic: anyKind, taken: c.opts.Taken}
+	c.server = &server{dynamic: requests, taken: c.opts.Taken}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
 		Transport: shared.Transport, Timeout: requestTimeout, // discovery takes no context
 	})
 	c.kinds = &kinds{
-		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind, namespaces: c.opts.Namespaces,
+		background: &background{}, anyKind: anyKind{&resources{server: finder}, requests}, namespaces: c.opts.Namespaces,
 		read: c.readLive, changed: c.liveChanged, runsPods: func(gvk schema.GroupVersionKind) bool {
 			return c.workloads.kindOf(gvk) != nil
 		}, all: map[schema.GroupVersionKind]*kind{},

@@ -27,7 +27,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DryRunner{anyKind{c.kinds.resources, c.kinds.dynamic}}, nil
+	return &DryRunner{c.kinds.anyKind}, nil
 }
 
 // Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.

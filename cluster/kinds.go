@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -42,8 +41,7 @@ func (k *kind) key(ref rollout.Ref) key {
 // kinds holds the kinds of all objects that were applied or requested. Each kind has a watch.
 type kinds struct {
 	*background
-	*resources
-	dynamic    dynamic.Interface
+	anyKind
 	namespaces []string // Options.Namespaces
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)

@@ -60,28 +60,18 @@ func (c *Client) OtherOwners(
 			signs = append(signs, rollout.Foreign{Ref: d.ref, By: "another app", Sign: "it " + refused.Msg, Fix: refused.Fix})
 		}
 	}
-	others, err := hands{anyKind{c.kinds.resources, c.kinds.dynamic}, now}.of(ctx, objects)
+	others, err := c.kinds.anyKind.OtherOwners(ctx, objects, now)
 	return append(signs, others...), err
 }
 
 // OtherOwners returns signs that other tools manage the given objects.
-func (d *DryRunner) OtherOwners(
+func (a anyKind) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
-	return hands{d.anyKind, now}.of(ctx, objects)
-}
-
-// hands looks for signs that other programs manage an object.
-type hands struct {
-	anyKind
-	now time.Time
-}
-
-func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Foreign, error) {
 	var signs []rollout.Foreign
 	for _, o := range objects {
 		ref := o.Ref()
-		live, err := h.live(ctx, ref, kindOfObject(o).Version)
+		live, err := a.live(ctx, ref, kindOfObject(o).Version)
 		if err != nil {
 			return nil, explain(err, ref, "get")
 		}
@@ -90,7 +80,7 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 		sign := rollout.Foreign{Ref: ref}
 		switch {
 		case runsPods:
-			sign, err = h.workload(ctx, o, live)
+			sign, err = a.workload(ctx, o, live)
 		case live != nil && ref.Group == "" && ref.Kind == "Service":
 			sign = serviceSign(ref, live)
 		}
@@ -98,7 +88,7 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 			return nil, explain(err, ref, "list")
 		}
 		if sign.By == "" && live != nil {
-			sign = h.toolSign(ref, live)
+			sign = toolSign(ref, live, now)
 		}
 		if sign.By != "" {
 			signs = append(signs, sign)
@@ -107,10 +97,10 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 	return signs, nil
 }
 
-func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
+func (a anyKind) live(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, found, err := h.get(ctx, ref, version)
+	_, found, err := a.get(ctx, ref, version)
 	if errors.Is(err, ErrUnknownKind) {
 		return nil, nil
 	}
@@ -118,7 +108,7 @@ func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unst
 }
 
 // workload looks for signs that another controller manages a workload's releases.
-func (h hands) workload(
+func (a anyKind) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
 	ref := o.Ref()
@@ -141,22 +131,22 @@ func (h hands) workload(
 	}
 	primary := ref
 	primary.Name += "-primary"
-	copied, err := h.live(ctx, primary, "")
+	copied, err := a.live(ctx, primary, "")
 	if err != nil {
 		return rollout.Foreign{}, err
 	}
 	if sign := flagger(ref, copied, "owns "+primary.Kind+" "+primary.Name); sign.By != "" {
 		return sign, nil
 	}
-	return h.argo(ctx, o)
+	return a.argo(ctx, o)
 }
 
 // argo looks for a ReplicaSet with pods that an Argo Rollout owns and the workload's matchLabels select.
-func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
+func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	ref := o.Ref()
-	sets, err := h.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, ref.Namespace, "v1")
+	sets, err := a.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, ref.Namespace, "v1")
 	if err != nil {
 		return rollout.Foreign{}, err
 	}
@@ -194,10 +184,10 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 }
 
 // toolSign looks for a GitOps tool that applied the object recently.
-func (h hands) toolSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
+func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
-		if tool == "" || e.Subresource != "" || e.Time == nil || h.now.Sub(e.Time.Time) > recently {
+		if tool == "" || e.Subresource != "" || e.Time == nil || now.Sub(e.Time.Time) > recently {
 			continue
 		}
 		return rollout.Foreign{Ref: ref, By: tool, Warns: true,
