@@ -144,15 +144,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-type jsonPatch struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // ownershipChange returns the patch that takeOver sends, or nil if no field changes its owner. "taken" lists the fields
 // that other managers lose. The resource version in the patch makes it fail if the object has changed.
-func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
+func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // paths of another API version may mean other fields; the next apply records the fields again
 	}
@@ -191,13 +185,14 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 		"manager": manager, "operation": "Apply", "apiVersion": object["apiVersion"],
 		"fieldsType": "FieldsV1", "fieldsV1": claimed,
 	})
-	patch = []jsonPatch{
-		{Op: "replace", Path: "/metadata/managedFields", Value: entries},
-		{Op: "replace", Path: "/metadata/resourceVersion", Value: rollout.Object(object).Map("metadata")["resourceVersion"]},
+	version := rollout.Object(object).Map("metadata")["resourceVersion"]
+	patch = []map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
 	}
 	if adopts && rollout.Object(object).Annotation(lastAppliedAnnotation) != "" {
 		name := strings.ReplaceAll(lastAppliedAnnotation, "/", "~1")
-		patch = append(patch, jsonPatch{Op: "remove", Path: "/metadata/annotations/" + name})
+		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + name})
 	}
 	return patch, taken
 }

@@ -95,7 +95,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 	if len(change) != 2 {
 		t.Fatalf("the change is %+v", change)
 	}
-	entries := change[0].Value.([]any)
+	entries := change[0]["value"].([]any)
 	if len(entries) != 1 {
 		t.Fatalf("owners are %v", entries)
 	}
