@@ -25,14 +25,10 @@ func (c *Client) Applied() []Applied {
 		if objects == nil {
 			continue
 		}
-		var found []*live
-		objects.live.each(func(l *live) bool {
-			if l.app != "" && l.cluster != "" && l.workload != nil {
-				found = append(found, l)
+		for _, l := range slices.Collect(objects.live.each) {
+			if l.app == "" || l.cluster == "" || l.workload == nil {
+				continue
 			}
-			return true
-		})
-		for _, l := range found {
 			workload, _ := rollout.WorkloadOf(l.ref)
 			all = append(all, Applied{
 				App: l.app, Cluster: l.cluster, Workload: workload,

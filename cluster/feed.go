@@ -86,13 +86,12 @@ func (f *feed[R]) Replace(list []any, version string) error {
 		listed[r.at().key] = r
 	}
 	var gone []key
-	f.each(func(r R) bool {
+	for r := range f.each {
 		_, isListed := listed[r.at().key]
 		if isOurs := f.namespace == "" || f.namespace == r.at().namespace; isOurs && !isListed {
 			gone = append(gone, r.at().key)
 		}
-		return true
-	})
+	}
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {

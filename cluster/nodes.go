@@ -32,6 +32,8 @@ func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error
 		return nil, explain(err, rollout.Ref{Kind: "Node"}, "list and watch")
 	}
 	all := map[string]map[string]string{}
-	c.nodes.each(func(n *node) bool { all[n.name] = n.labels; return true })
+	for n := range c.nodes.each {
+		all[n.name] = n.labels
+	}
 	return all, nil
 }

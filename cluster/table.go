@@ -95,11 +95,12 @@ func (t *table[R]) ownedBy(uid types.UID) []R {
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-func (t *table[R]) each(f func(R) bool) {
+// each is an iter.Seq of all rows. It holds the table's lock.
+func (t *table[R]) each(yield func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, r := range t.rows {
-		if !f(r) {
+		if !yield(r) {
 			return
 		}
 	}

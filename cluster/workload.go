@@ -290,24 +290,18 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 // revisions without pods that may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
-	user := ""
 	for _, k := range w.all() {
 		objects := k.objects.Load()
-		k.revisions.each(func(r *revision) bool {
+		for r := range k.revisions.each {
 			if r.namespace == ref.Namespace && objects != nil && k.inUse(objects, r) && slices.Contains(r.configs, wanted) {
-				user = r.kind + " " + r.namespace + "/" + r.name
+				return r.kind + " " + r.namespace + "/" + r.name
 			}
-			return user == ""
-		})
-	}
-	if user != "" {
-		return user
-	}
-	w.pods.each(func(p *pod) bool {
-		if p.namespace == ref.Namespace && !p.finished && slices.Contains(p.configs, wanted) {
-			user = "Pod " + p.namespace + "/" + p.name
 		}
-		return user == ""
-	})
-	return user
+	}
+	for p := range w.pods.each {
+		if p.namespace == ref.Namespace && !p.finished && slices.Contains(p.configs, wanted) {
+			return "Pod " + p.namespace + "/" + p.name
+		}
+	}
+	return ""
 }
