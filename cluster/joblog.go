@@ -30,9 +30,8 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	// LimitBytes cuts the end of the selected lines, so the last lines may be missing.
-	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
-		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,
+		Container: spoke(last), TailLines: new(int64(50)), LimitBytes: new(int64(64 << 10)),
 	}).DoRaw(ctx)
 	if err != nil {
 		return fmt.Sprintf("(there is no log: %v)", err)

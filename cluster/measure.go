@@ -113,8 +113,8 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	background := metav1.DeletePropagationBackground
-	err := c.kube.batch.Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := c.kube.batch.Jobs(namespace).Delete(ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}, "delete")
 	}

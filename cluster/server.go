@@ -21,10 +21,7 @@ type server struct {
 }
 
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
-	if !k.namespaced {
-		return s.dynamic.Resource(k.resource)
-	}
-	return s.dynamic.Resource(k.resource).Namespace(ref.Namespace)
+	return s.dynamic.Resource(k.resource).Namespace(k.key(ref).namespace)
 }
 
 // patch is one PATCH request, by default a server-side apply.
@@ -61,9 +58,8 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	background := metav1.DeletePropagationBackground
 	err := s.dynamic.Resource(k.resource).Namespace(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
