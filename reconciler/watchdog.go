@@ -3,38 +3,27 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
 // watchdog holds the time of the last heartbeat of each running task.
-type watchdog struct {
-	mu    sync.Mutex
-	signs map[string]time.Time
-}
+type watchdog struct{ signs sync.Map }
 
 // inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
 // during runs a task under a name. It turns a panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
-	sign := func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.signs == nil {
-			p.signs = map[string]time.Time{}
-		}
-		p.signs[what] = time.Now()
-	}
+	sign := func() { p.signs.Store(what, time.Now()) }
 	sign()
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = panicked(what, problem)
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.signs, what)
+		p.signs.Delete(what)
 	}()
 	return do(context.WithValue(ctx, inWatchdog{}, sign))
 }
@@ -52,16 +41,15 @@ const leastTimeout = 5 * time.Minute
 // Stuck returns the names of Run's tasks without a heartbeat for ten intervals and at least 5 minutes, or "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
-	r.watchdog.mu.Lock()
-	defer r.watchdog.mu.Unlock()
 	var hung []string
-	for _, what := range sortedKeys(r.watchdog.signs) {
-		if until(r.watchdog.signs[what].Add(timeout)) < 0 {
-			hung = append(hung, what)
+	for what, at := range r.watchdog.signs.Range {
+		if until(at.(time.Time).Add(timeout)) < 0 {
+			hung = append(hung, what.(string))
 		}
 	}
 	if hung == nil {
 		return ""
 	}
+	slices.Sort(hung)
 	return fmt.Sprintf("no sign of life for %s from: %s", timeout, strings.Join(hung, ", "))
 }

@@ -19,8 +19,7 @@ type Keyring struct {
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time
 
-	mu    sync.Mutex
-	known map[string]heldKeys // the keys by app, cached for the files of one render
+	known sync.Map // heldKeys by app, cached for the files of one render
 }
 
 type heldKeys struct {
@@ -44,22 +43,16 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
 	now := k.App(app.Name) // the parameter app lacks the service account, and its namespace may be from an older commit
-	k.mu.Lock()
-	held, known := k.known[app.Name]
-	k.mu.Unlock()
+	known, _ := k.known.Load(app.Name)
+	held, _ := known.(heldKeys)
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount
-	if known && held.secret == secret && k.Now().Before(held.until) {
+	if held.secret == secret && k.Now().Before(held.until) {
 		return held.keys, held.err
 	}
 	held = heldKeys{secret: secret}
 	held.keys, held.err = k.read(now)
 	held.until = k.Now().Add(keysFor)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.known == nil {
-		k.known = map[string]heldKeys{}
-	}
-	k.known[app.Name] = held
+	k.known.Store(app.Name, held)
 	return held.keys, held.err
 }
 
