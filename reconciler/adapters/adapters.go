@@ -13,39 +13,16 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
-)
-
-// Compile-time checks of the interfaces.
-var (
-	_ reconciler.Repository = (*Repository)(nil)
-	_ reconciler.Snapshot   = (*git.Snapshot)(nil)
-	_ reconciler.Renderer   = (*render.Renderer)(nil)
-	_ reconciler.Observer   = Observer{}
-	_ reconciler.Applier    = Applier{}
 )
 
 // Repository adapts a git.Repo to package reconciler.
 type Repository struct{ *git.Repo }
 
-// Snapshot returns a commit. It fetches the commit if the mirror does not have it.
-func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
-	s, err := r.Repo.Snapshot(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // Between implements reconciler.Past.
 func (r *Repository) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	line, err := r.Line(ctx, from, to)
-	all := make([]reconciler.Snapshot, len(line))
-	for i, s := range line {
-		all[i] = s
-	}
-	return all, err
+	return rollout.Mapped(line, func(s *git.Snapshot) reconciler.Snapshot { return s }), err
 }
 
 // Held implements reconciler.Repository.
