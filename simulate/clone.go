@@ -40,8 +40,6 @@ type Clone struct {
 	main    string // the head of main at the last fetch
 }
 
-var _ reconciler.Repository = (*Clone)(nil)
-
 // Clone returns a mirror without commits for a process.
 func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	return &Clone{

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,7 +131,4 @@ func (g *Git) add(c *commit) {
 	}
 }
 
-func hashOf(content string) string {
-	sum := sha1.Sum([]byte(content))
-	return hex.EncodeToString(sum[:])
-}
+func hashOf(content string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(content))) }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -15,8 +14,6 @@ type job struct {
 	state      rollout.JobState
 	made       time.Time
 }
-
-var _ reconciler.Jobs = (*View)(nil)
 
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }

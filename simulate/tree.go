@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -62,8 +61,6 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 
 // snapshot is a commit as the reconciler reads it.
 type snapshot struct{ c *commit }
-
-var _ reconciler.Snapshot = snapshot{}
 
 // Commit implements reconciler.Snapshot.
 func (s snapshot) Commit() rollout.Commit { return s.c.Commit }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -26,11 +25,6 @@ type View struct {
 	digests  map[rollout.Ref]string // digest of each object at the last refresh; "" if Apply must write the object
 	toldAt   int                    // the value of Cluster.writes at the last call of Observe
 }
-
-var (
-	_ reconciler.Observer = (*View)(nil)
-	_ reconciler.Applier  = (*View)(nil)
-)
 
 // View returns a view of the cluster for a new process.
 func (c *Cluster) View(name string, gate Gate) *View {
