@@ -48,21 +48,18 @@ func apisixManaged(
 	return out, nil
 }
 
+// apisixScopes has the scope of an expression for each part of a request that expressions can compare.
+var apisixScopes = map[feature]string{byHeader: "Header", byCookie: "Cookie", byQuery: "Query", byPath: "Path"}
+
 // apisixMatch adds a step's match to a rule's match (all exprs must hold). It returns false if no request matches both.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
-	for _, named := range []struct {
-		scope string
-		list  []rollout.NamedMatch
-	}{{"Header", m.Headers}, {"Cookie", m.Cookies}, {"Query", m.QueryParams}} {
-		for _, n := range named.list {
-			exprs = append(exprs, apisixExpr(map[string]any{"scope": named.scope, "name": n.Name}, n.StringMatch))
+	for _, p := range parts(m) {
+		// The controller ignores a path's name, but the CRD of version 2 requires one, and version 1 rejects an empty name.
+		if scope := apisixScopes[p.feature]; scope != "" {
+			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
-	}
-	if m.Path != nil {
-		// The controller ignores this name, but the CRD of version 2 requires a name, and version 1 rejects an empty name.
-		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
 		both["exprs"] = exprs

@@ -104,8 +104,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	header := func(h rollout.NamedMatch) any { return gatewayNamed(h.Name, h.StringMatch) }
 	headers = append(headers, rollout.Mapped(m.Headers, header)...)
 	for _, c := range m.Cookies {
-		value := whole(cookiePattern(c))
-		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": value})
+		headers = append(headers, gatewayNamed("Cookie", rollout.StringMatch{Regex: cookiePattern(c)}))
 	}
 	for _, h := range headers {
 		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {

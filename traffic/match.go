@@ -75,6 +75,7 @@ func able(f feature, h comparison) string {
 type part struct {
 	feature feature
 	field   string
+	name    string // of the header, cookie or query parameter; otherwise like field
 	match   rollout.StringMatch
 }
 
@@ -87,7 +88,7 @@ func parts(m rollout.Match) []part {
 		list    []rollout.NamedMatch
 	}{{byHeader, "headers", m.Headers}, {byCookie, "cookies", m.Cookies}, {byQuery, "queryParams", m.QueryParams}} {
 		for i, n := range named.list {
-			all = append(all, part{named.feature, fmt.Sprintf("%s[%d]", named.field, i), n.StringMatch})
+			all = append(all, part{named.feature, fmt.Sprintf("%s[%d]", named.field, i), n.Name, n.StringMatch})
 		}
 	}
 	for _, single := range []struct {
@@ -96,7 +97,7 @@ func parts(m rollout.Match) []part {
 		match   *rollout.StringMatch
 	}{{byPath, "path", m.Path}, {byMethod, "method", m.Method}, {bySource, "source", m.Source}} {
 		if single.match != nil {
-			all = append(all, part{single.feature, single.field, *single.match})
+			all = append(all, part{single.feature, single.field, single.field, *single.match})
 		}
 	}
 	return all

@@ -72,12 +72,9 @@ const (
 // String returns the comparisons, such as "exact, regex", or "yes" for a feature without comparisons.
 func (h comparison) String() string {
 	var parts []string
-	for _, c := range []struct {
-		flag comparison
-		name string
-	}{{can, "yes"}, {exact, "exact"}, {prefix, "prefix"}, {regex, "regex"}} {
-		if h&c.flag != 0 {
-			parts = append(parts, c.name)
+	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // in the order of the constants
+		if h&(1<<bit) != 0 {
+			parts = append(parts, name)
 		}
 	}
 	return strings.Join(parts, ", ")
