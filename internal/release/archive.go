@@ -97,10 +97,7 @@ func tarGzip(entries []entry, date time.Time) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // only an invalid level is an error
 	if _, err := w.Write(plain); err != nil {
 		return nil, err
 	}

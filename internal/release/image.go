@@ -30,9 +30,6 @@ import (
 // user is the ID of the program's user and group in the image, as in deploy/kubernetes.
 const user = 65532
 
-// imageName returns the image's file name.
-func (r *release) imageName() string { return "image-" + r.version + ".tar" }
-
 // writeImage writes an OCI layout with an image for each Linux platform. An image has the program and
 // the TLS root certificates, but no Linux distribution. The time zones are compiled into the program.
 func (r *release) writeImage(programs map[platform]string) error {
@@ -185,7 +182,7 @@ func (r *release) writeLayout(index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	return r.write(r.imageName(), data)
+	return r.write("image-"+r.version+".tar", data)
 }
 
 // push sends the image in a tar file to a registry, with the credentials of docker login or podman login.

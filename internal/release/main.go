@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -83,9 +84,7 @@ func parse(args []string) (*release, error) {
 	if !semantic.MatchString(r.version) {
 		return nil, fmt.Errorf("-version %q is none; say v0.2.0", r.version)
 	}
-	if r.downloads == "" {
-		r.downloads = "https://downloads.example.com/gitrollout/" + r.version
-	}
+	r.downloads = cmp.Or(r.downloads, "https://downloads.example.com/gitrollout/"+r.version)
 	for _, p := range strings.Split(*platforms, ",") {
 		system, arch, ok := strings.Cut(p, "/")
 		if !ok {
@@ -98,12 +97,8 @@ func parse(args []string) (*release, error) {
 
 // dated sets the commit and the date of the release. By default, commit and date come from the working copy.
 func (r *release) dated(date string) error {
-	if r.commit == "" {
-		r.commit = r.git("rev-parse", "HEAD")
-	}
-	if date == "" {
-		date = r.git("log", "-1", "--format=%ct")
-	}
+	r.commit = cmp.Or(r.commit, r.git("rev-parse", "HEAD"))
+	date = cmp.Or(date, r.git("log", "-1", "--format=%ct"))
 	seconds, err := strconv.ParseInt(date, 10, 64)
 	if err != nil {
 		return fmt.Errorf("-date %q: want the seconds since 1970; only a build in a clone has a default", date)

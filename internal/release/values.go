@@ -117,17 +117,10 @@ func (m manifests) container(key string) any {
 
 // or returns the default of a setting.
 func (v value) or() any {
-	switch {
-	case v.initial != nil:
+	if v.initial != nil {
 		return v.initial
-	case v.kind == "string":
-		return ""
-	case v.kind == "array":
-		return []any{}
-	case v.kind == "object":
-		return map[string]any{}
 	}
-	return nil
+	return map[string]any{"string": "", "array": []any{}, "object": map[string]any{}}[v.kind]
 }
 
 // chartFiles returns the generated files of deploy/chart: path and content.
@@ -148,7 +141,7 @@ func chartFiles(source string) (map[string]string, error) {
 	files["README.md"] = valuesTable(all)
 	for name, part := range map[string]any{
 		"rules/loop.yaml": base.rules("loop-role.yaml"), "rules/secrets.yaml": base.rules("secrets/role.yaml"),
-		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/hooks.yaml": base.rules("hooks/role.yaml"), "rules/held.yaml": heldSpec(base),
+		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/hooks.yaml": base.rules("hooks/role.yaml"), "rules/held.yaml": base.at("admission/policy.yaml", "spec"),
 	} {
 		text, err := yaml.Marshal(part)
 		if err != nil {
@@ -158,9 +151,6 @@ func chartFiles(source string) (map[string]string, error) {
 	}
 	return files, nil
 }
-
-// heldSpec returns the admission policy's spec.
-func heldSpec(base manifests) any { return base.at("admission/policy.yaml", "spec") }
 
 // valuesFile returns values.yaml, with each setting's description above it.
 func valuesFile(all []value) (string, error) {
