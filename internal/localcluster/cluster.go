@@ -90,7 +90,7 @@ func (c *cluster) startAPIServer(ctx context.Context, auditLog string) error {
 		return err
 	}
 	c.admin.UserAgent = "localcluster"
-	flags := apiServerFlags(clientURL(c.etcd), c.certs)
+	flags := apiServerFlags("http://"+c.etcd.Clients[0].Addr().String(), c.certs)
 	if auditLog != "" {
 		policy := c.certs.path("audit-policy.yaml")
 		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {

@@ -49,8 +49,3 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 		return nil, ctx.Err()
 	}
 }
-
-// clientURL returns the URL at which the apiserver reaches etcd.
-func clientURL(server *embed.Etcd) string {
-	return "http://" + server.Clients[0].Addr().String()
-}

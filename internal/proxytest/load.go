@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func (l *Load) Stop() Results {
 func (l *Load) Results() Results {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.results.sorted()
+	return slices.SortedStableFunc(slices.Values(l.results), func(a, b Result) int { return a.At.Compare(b.At) })
 }
 
 // Always returns a function that returns the same request each time.

@@ -12,10 +12,6 @@ import (
 // Results are the results of requests, in the order of their times.
 type Results []Result
 
-func (rs Results) sorted() Results {
-	return slices.SortedStableFunc(slices.Values(rs), func(a, b Result) int { return a.At.Compare(b.At) })
-}
-
 // Where returns the results that satisfy a condition.
 func (rs Results) Where(holds func(Result) bool) Results {
 	var some Results
