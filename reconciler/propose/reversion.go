@@ -49,7 +49,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 			isNewer = true
 			continue
 		}
-		changes, err := (&comparison{any: v.scaled}).differing(line[i-1], line[i], slices.Sorted(maps.Keys(v.Edits)))
+		all := &comparison{any: v.scaled, kept: map[[2]int64]int{}}
+		changes, err := all.differing(line[i-1], line[i], slices.Sorted(maps.Keys(v.Edits)))
 		if err != nil {
 			return v, err
 		}
@@ -275,19 +276,13 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 		if all := has[where]; len(all) > 0 {
 			has[where] = all[1:]
 			if pair := [2]int64{numberIn(was), numberIn(all[0])}; c.any || len(c.scaled[pair]) > 0 {
-				c.note(pair)
+				c.kept[pair]++
 				was = all[0]
 			}
 		}
 		out, end = append(out, was...), at[1]
 	}
 	return append(out, then[end:]...)
-}
-
-func (c *comparison) note(pair [2]int64) {
-	if c.kept != nil {
-		c.kept[pair]++
-	}
 }
 
 // place describes a number's position by the start of its line, the parent line, the document's kind and a name. A
