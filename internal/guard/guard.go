@@ -140,12 +140,10 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) string {
 	mine := ours(spec)
 	for ref, route := range k.Routes {
-		for _, rule := range kube.Backends(route) {
-			for _, b := range rule {
-				if slices.Contains(mine, b.Service) && !d.Serves(pinOf(k, d, b.Service)) {
-					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod",
-						d.Workload, ref.Name, b.Weight, b.Service, pinOf(k, d, b.Service))
-				}
+		for _, b := range slices.Concat(kube.Backends(route)...) {
+			if slices.Contains(mine, b.Service) && !d.Serves(pinOf(k, d, b.Service)) {
+				return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod",
+					d.Workload, ref.Name, b.Weight, b.Service, pinOf(k, d, b.Service))
 			}
 		}
 	}

@@ -41,11 +41,9 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 		if !slices.Contains(its, ref) {
 			continue // a route that this workload does not watch, such as the route of a removed app, has no settle time
 		}
-		for _, rule := range kube.Backends(route) {
-			for _, b := range rule {
-				if b.Weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.Service] != "" {
-					now.routed = append(now.routed, b.Service)
-				}
+		for _, b := range slices.Concat(kube.Backends(route)...) {
+			if b.Weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.Service] != "" {
+				now.routed = append(now.routed, b.Service)
 			}
 		}
 	}
