@@ -152,7 +152,7 @@ var table = map[string]rule{
 	"internal/e2e/dashboard": {},
 	"internal/compare":       {others: []string{"github.com/rogpeppe/go-internal/diff"}},
 	"internal/docpage":       {own: []string{"internal/compare"}},
-	"internal/oidctest":      {},
+	"internal/oidctest":      {others: []string{"github.com/coreos/go-oidc/v3/oidc/oidctest"}},
 	"internal/sopstest": {others: []string{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},

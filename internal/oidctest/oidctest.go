@@ -4,14 +4,12 @@ package oidctest
 
 import (
 	"cmp"
-	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,12 +17,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	oidc "github.com/coreos/go-oidc/v3/oidc/oidctest"
 )
 
 // Provider is an OpenID Connect provider for the authorization code flow.
 type Provider struct {
 	*httptest.Server
-	t   testing.TB
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
@@ -40,27 +39,21 @@ func New(t testing.TB) *Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{t: t, key: key, asked: map[string]url.Values{}}
+	p := &Provider{key: key, asked: map[string]url.Values{}}
+	issuer := &oidc.Server{PublicKeys: []oidc.PublicKey{{PublicKey: key.Public(), KeyID: keyID, Algorithm: algorithm}}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		send(w, 200, map[string]any{
-			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-			"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		send(w, 200, map[string]any{"keys": []any{map[string]string{
-			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1", "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
-		}}})
-	})
-	mux.HandleFunc("/authorize", p.authorize)
+	mux.Handle("/", issuer) // serves the discovery document, which has the next two paths, and the key
+	mux.HandleFunc("/auth", p.authorize)
 	mux.HandleFunc("/token", p.token)
-	p.Server = httptest.NewServer(mux)
+	p.Server = httptest.NewUnstartedServer(mux)
+	issuer.SetIssuer("http://" + p.Listener.Addr().String())
+	p.Start()
 	t.Cleanup(p.Close)
 	return p
 }
 
-func b64(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
+// The provider's key signs ID tokens with this algorithm, and tokens name it by this ID.
+const keyID, algorithm = "1", "RS256"
 
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
@@ -85,20 +78,15 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	asked, ok := p.asked[r.FormValue("code")]
 	delete(p.asked, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != "dash" || secret != "s3cret" || asked.Get("code_challenge") != b64(sum[:]) || r.FormValue("redirect_uri") != asked.Get("redirect_uri") {
+	if !ok || id != "dash" || secret != "s3cret" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || r.FormValue("redirect_uri") != asked.Get("redirect_uri") {
 		send(w, 400, map[string]string{"error": "invalid_grant"})
 		return
 	}
 	claims := map[string]any{"iss": p.URL, "aud": "dash", "sub": "1", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(claims, p.claims)
 	body, _ := json.Marshal(claims)
-	signed := b64([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + b64(body)
-	digest := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, cmp.Or(p.sign, p.key), crypto.SHA256, digest[:])
-	if err != nil {
-		p.t.Error(err)
-	}
-	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
+	token := oidc.SignIDToken(cmp.Or(p.sign, p.key), keyID, algorithm, string(body))
+	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": token})
 }
 
 // SignsIn sets claims of the next user's ID token, in addition to the claims that the flow requires.
