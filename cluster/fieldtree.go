@@ -46,25 +46,16 @@ func step(value any, element string, rule keyRule) (any, bool) {
 		m, _ := value.(map[string]any)
 		v, ok := m[rest]
 		return v, ok
-	case "k":
-		var keys map[string]any
-		if json.Unmarshal([]byte(rest), &keys) != nil {
-			return nil, false
-		}
-		list, _ := value.([]any)
-		for _, item := range list {
-			if m, ok := item.(map[string]any); ok && hasKeys(m, keys, rule) {
-				return item, true
-			}
-		}
-	case "v":
+	case "k", "v":
 		var want any
 		if json.Unmarshal([]byte(rest), &want) != nil {
 			return nil, false
 		}
+		keys, _ := want.(map[string]any)
 		list, _ := value.([]any)
 		for _, item := range list {
-			if sameScalar(item, want) {
+			m, _ := item.(map[string]any)
+			if prefix == "k" && hasKeys(m, keys, rule) || prefix == "v" && sameScalar(item, want) {
 				return item, true
 			}
 		}

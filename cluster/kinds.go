@@ -96,10 +96,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 
 // watching returns a kind, and starts its watch if there is none. It does not wait for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	w.mu.Lock()
-	k := w.all[gvk]
-	w.mu.Unlock()
-	if k != nil {
+	if k := w.known(gvk); k != nil {
 		return k, nil
 	}
 	if w.context() == nil {
@@ -117,7 +114,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	if k := w.all[gvk]; k != nil {
 		return k, nil // another goroutine has started the watch meanwhile
 	}
-	k = &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	k := &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
 		w.namespaces...)
 	w.all[gvk] = k
@@ -135,13 +132,10 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
-func (w *kinds) again(gvk schema.GroupVersionKind) {
+func (w *kinds) known(gvk schema.GroupVersionKind) *kind {
 	w.mu.Lock()
-	k := w.all[gvk]
-	w.mu.Unlock()
-	if k != nil {
-		w.forget(k)
-	}
+	defer w.mu.Unlock()
+	return w.all[gvk]
 }
 
 // run fills a kind's table from watches until forget is called or the client ends.

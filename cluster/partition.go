@@ -19,8 +19,8 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // an earlier watch of the kind selected only objects with an app label
-			c.kinds.again(t.gvk)
+		if k := c.kinds.known(t.gvk); isNew && k != nil {
+			c.kinds.forget(k) // its watch selects only objects with an app label
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)
