@@ -39,10 +39,5 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 		Fix: "delete or rename the existing object, or rename the Rollout or the object that the name comes from"}
 }
 
-func (d *desired) annotation(name string) string { return d.meta("annotations", name) }
-func (d *desired) app() string                   { return d.meta("labels", rollout.LabelApp) }
-
-func (d *desired) meta(field, name string) string {
-	s, _ := rollout.Object(d.object).Map("metadata", field)[name].(string)
-	return s
-}
+func (d *desired) annotation(name string) string { return rollout.Object(d.object).Annotation(name) }
+func (d *desired) app() string                   { return rollout.Object(d.object).Label(rollout.LabelApp) }
