@@ -2,6 +2,7 @@ package adapters
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -17,16 +18,13 @@ type Worker interface {
 // Start starts a worker. It returns a function that stops the worker.
 func Start(w Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Run(ctx)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
 	return func() {
 		last, done := context.WithTimeout(context.Background(), lastWork)
 		w.Flush(last)
 		done()
 		cancel()
-		<-ended
+		running.Wait()
 	}
 }
