@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,27 +21,24 @@ import (
 
 // background runs a client's goroutines until the context that start got ends.
 type background struct {
-	mu      sync.Mutex
-	root    context.Context // nil before start
+	root    atomic.Pointer[context.Context] // nil before start
 	running sync.WaitGroup
 }
 
 var errNotStarted = errors.New("cluster client is not started")
 
 func (b *background) start(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.root != nil {
+	if !b.root.CompareAndSwap(nil, &ctx) {
 		return errors.New("cluster client is already started")
 	}
-	b.root = ctx
 	return nil
 }
 
 func (b *background) context() context.Context {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.root
+	if root := b.root.Load(); root != nil {
+		return *root
+	}
+	return nil
 }
 
 // source lists and watches objects of one kind.
