@@ -74,7 +74,7 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if err := c.startNodes(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := c.awaitUsable(ctx, o.nodes); err != nil {
+	if err := c.awaitUsable(ctx); err != nil {
 		return nil, err
 	}
 	return c, c.publish(o)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
 // pollEvery is the interval between polls of the cluster's state. It is short, because tests wait for these polls.
@@ -19,35 +18,16 @@ func (c *cluster) awaitAPI(ctx context.Context) error {
 	})
 }
 
-// awaitUsable waits until pods can run: until the nodes are Ready, and the default namespace has the service account
-// and the cluster CA that every pod needs. Controllers create these two objects, which shows that the controllers run.
-func (c *cluster) awaitUsable(ctx context.Context, nodes int) error {
+// awaitUsable waits until pods can run on the registered nodes: until the default namespace has the service account and
+// the cluster CA that every pod needs. Controllers create these two objects, which shows that the controllers run.
+func (c *cluster) awaitUsable(ctx context.Context) error {
 	return c.poll(ctx, "the cluster to be usable", func(ctx context.Context) error {
 		if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if _, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
-			return err
-		}
-		return c.nodesReady(ctx, nodes)
-	})
-}
-
-func (c *cluster) nodesReady(ctx context.Context, want int) error {
-	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+		_, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return err
-	}
-	ready := 0
-	for _, node := range nodes.Items {
-		if nodeutil.IsNodeReady(&node) {
-			ready++
-		}
-	}
-	if ready < want {
-		return fmt.Errorf("%d of %d nodes are ready", ready, want)
-	}
-	return nil
+	})
 }
 
 // poll repeats the check until it passes, a part of the cluster fails or the context ends.
