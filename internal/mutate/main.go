@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 )
 
 func main() {
@@ -163,16 +166,8 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 // atOnce calls do with each number below n, at most few at the same time, and returns the errors. Several calls overlap
 // well, because tests mostly wait.
 func atOnce(few, n int, do func(int) error) []error {
-	failed, free := make([]error, n), make(chan struct{}, few)
-	var several sync.WaitGroup
-	for i := range n {
-		free <- struct{}{}
-		several.Go(func() {
-			defer func() { <-free }()
-			failed[i] = do(i)
-		})
-	}
-	several.Wait()
+	failed := make([]error, n)
+	workqueue.ParallelizeUntil(context.Background(), few, n, func(i int) { failed[i] = do(i) })
 	return failed
 }
 

@@ -1,12 +1,15 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/client-go/util/workqueue"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/policy"
@@ -159,15 +162,4 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 }
 
 // Each calls do(0) to do(n-1), and runs at most "most" calls at the same time. It waits for all calls.
-func Each(n, most int, do func(i int)) {
-	slots := make(chan struct{}, most)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	all.Wait()
-}
+func Each(n, most int, do func(i int)) { workqueue.ParallelizeUntil(context.Background(), most, n, do) }
