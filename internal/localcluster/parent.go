@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // withParent cancels the context when the parent process has ended. It polls the parent's PID. The kernel's
@@ -11,16 +13,9 @@ import (
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()
+	hasEnded := func(context.Context) (bool, error) { return os.Getppid() != parent, nil }
 	go func() {
-		ticker := time.NewTicker(200 * time.Millisecond)
-		defer ticker.Stop()
-		for os.Getppid() == parent {
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return
-			}
-		}
+		_ = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, hasEnded)
 		cancel()
 	}()
 	return ctx, cancel
