@@ -133,13 +133,9 @@ func cookiePattern(c rollout.NamedMatch) string {
 }
 
 func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
-	var headers []rollout.NamedMatch
-	for _, c := range cookies {
-		headers = append(headers, rollout.NamedMatch{
-			Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)},
-		})
-	}
-	return headers
+	return rollout.Mapped(cookies, func(c rollout.NamedMatch) rollout.NamedMatch {
+		return rollout.NamedMatch{Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)}}
+	})
 }
 
 // compares reports whether a router's match already has a condition on a name. It ignores the case of header names.

@@ -42,14 +42,10 @@ func nodesByPartition(c *clusterTest) {
 	if live.Hash != "h1-v2" || !fresh.Current || fresh.Desired != 1 || fresh.Pin == one.Pin {
 		c.Errorf("at one node it is %+v", live)
 	}
-	var nodes []string
-	for _, version := range []string{"v1", "v2"} {
-		for _, p := range membersOf(live, version) {
-			nodes = append(nodes, p.Node)
-		}
-	}
-	if last := membersOf(live, "v2")[0].Node; last != slices.Max(nodes) {
-		c.Errorf("the first node is %s, want the last one by its name, %s", last, slices.Max(nodes))
+	members := slices.Concat(membersOf(live, "v1"), membersOf(live, "v2"))
+	last := slices.Max(rollout.Mapped(members, func(p rollout.Pod) string { return p.Node }))
+	if first := membersOf(live, "v2")[0].Node; first != last {
+		c.Errorf("the first node is %s, want the last one by its name, %s", first, last)
 	}
 	c.apply(c.agents("v2", n-2))
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))

@@ -113,9 +113,5 @@ func pods(live rollout.ObservedWorkload) string {
 			of[version] = fmt.Sprintf("%s %d", version, r.Desired)
 		}
 	}
-	var all []string
-	for _, version := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, of[version])
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(slices.Sorted(maps.Values(of)), ", ")
 }

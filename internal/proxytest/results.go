@@ -14,13 +14,7 @@ type Results []Result
 
 // Where returns the results that satisfy a condition.
 func (rs Results) Where(holds func(Result) bool) Results {
-	var some Results
-	for _, r := range rs {
-		if holds(r) {
-			some = append(some, r)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(rs), func(r Result) bool { return !holds(r) })
 }
 
 // Between returns the results whose scheduled time is at or after the time "from", and before the time "to".

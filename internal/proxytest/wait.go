@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // startedWithin limits each wait for a condition. The limit is high, because test packages share few cores.
@@ -47,13 +48,10 @@ func (w *World) PodIP(tb testing.TB, namespace, name string) string {
 // AwaitVersions sends requests until each version has served a request.
 func AwaitVersions(tb testing.TB, within time.Duration, r Request, versions ...string) {
 	tb.Helper()
-	missing := map[string]bool{}
-	for _, v := range versions {
-		missing[v] = true
-	}
+	missing := sets.New(versions...)
 	Await(tb, within, r, func(result Result) bool {
 		if !result.Failed() {
-			delete(missing, result.Version)
+			missing.Delete(result.Version)
 		}
 		return len(missing) == 0
 	})
