@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -67,6 +68,24 @@ func (r *release) archives(programs map[platform]string) error {
 // write adds a file to the release.
 func (r *release) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
+}
+
+// entriesOf returns the files and folders below a folder, with a prefix before their names.
+func entriesOf(dir, prefix string) (entries []entry, err error) {
+	root := os.DirFS(dir)
+	err = fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || file == "." {
+			return err
+		}
+		if d.IsDir() {
+			entries = append(entries, entry{prefix + file + "/", 0o755, nil})
+			return nil
+		}
+		data, err := fs.ReadFile(root, file)
+		entries = append(entries, entry{prefix + file, 0o644, data})
+		return err
+	})
+	return entries, err
 }
 
 // tarred returns a tar archive of files without an owner.

@@ -2,31 +2,18 @@ package main
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // writeChart packs deploy/chart, with the release's version and image.
 func (r *release) writeChart(map[platform]string) error {
-	root := filepath.Join(r.source, "deploy", "chart")
-	var entries []entry
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, file)
-		entries = append(entries, entry{"gitrollout/" + filepath.ToSlash(rel), 0o644, data})
-		return err
-	})
+	entries, err := entriesOf(filepath.Join(r.source, "deploy", "chart"), "gitrollout/")
 	if err != nil {
 		return err
 	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return strings.HasSuffix(e.name, "/") })
 	number := strings.TrimPrefix(r.version, "v")
 	for name, change := range map[string][2]string{
 		"gitrollout/Chart.yaml":  {"version: 0.0.0 # make release writes the release's version\nappVersion: \"1\" # the image's tag\n", "version: " + number + "\nappVersion: " + r.version + "\n"},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -161,20 +160,7 @@ func (r *release) writeLayout(index v1.ImageIndex) error {
 	if err := validate.Index(written); err != nil {
 		return fmt.Errorf("the image as it was written: %w", err)
 	}
-	var entries []entry
-	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || file == dir {
-			return err
-		}
-		rel, _ := filepath.Rel(dir, file)
-		if d.IsDir() {
-			entries = append(entries, entry{name: filepath.ToSlash(rel) + "/", mode: 0o755})
-			return nil
-		}
-		data, err := os.ReadFile(file)
-		entries = append(entries, entry{filepath.ToSlash(rel), 0o644, data})
-		return err
-	})
+	entries, err := entriesOf(dir, "")
 	if err != nil {
 		return err
 	}
