@@ -48,9 +48,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	_, err := c.kube.batch.Jobs(job.Namespace).Create(ctx, &job,
 		metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-		return nil
-	case strings.Contains(err.Error(), "does not support dry run"):
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err),
+		strings.Contains(err.Error(), "does not support dry run"):
 		return nil
 	}
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")

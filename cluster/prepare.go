@@ -30,12 +30,8 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	}
 	delete(d.object, "status") // the object's controller writes the status
 
-	metadata := maps.Clone(o.Map("metadata"))
-	for _, field := range []string{
-		"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink",
-	} {
-		delete(metadata, field)
-	}
+	metadata := without(o.Map("metadata"),
+		"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink")
 	labels := with(o.Map("metadata", "labels"), rollout.LabelApp, app)
 	annotations := with(o.Map("metadata", "annotations"), rollout.AnnotationCluster, c.opts.Cluster)
 	delete(labels, LabelApplied)
