@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -25,7 +23,7 @@ func (s Set) Files() ([]string, error) {
 	}
 	dir := root
 	if s.module != "" {
-		if dir, err = moduleFolder(filepath.Join(root, filepath.FromSlash(cmp.Or(s.of, "internal/traefik"))), s.module); err != nil {
+		if dir, err = testbin.Module(filepath.Join(root, filepath.FromSlash(cmp.Or(s.of, "internal/traefik"))), s.module); err != nil {
 			return nil, err
 		}
 	}
@@ -34,24 +32,6 @@ func (s Set) Files() ([]string, error) {
 		err = fmt.Errorf("%s has no %s", dir, s.files)
 	}
 	return files, err
-}
-
-// moduleFolder returns the folder of a module in the module cache, in the version that the go.mod in folder "in" requires.
-func moduleFolder(in, module string) (string, error) {
-	// Download first: go list prints an empty folder for a missing module.
-	var dir string
-	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
-		command := exec.Command("go", args...)
-		command.Dir = in
-		var complaint bytes.Buffer
-		command.Stderr = &complaint
-		out, err := command.Output()
-		if err != nil {
-			return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(complaint.Bytes()))
-		}
-		dir = strings.TrimSpace(string(out))
-	}
-	return dir, nil
 }
 
 // read returns the set's definitions. It skips other objects in the files.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -54,7 +53,7 @@ func start(tb testing.TB) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	static, err := moduleDir(root)
+	static, err := testbin.Module(filepath.Join(root, "internal", "gitea"), "code.gitea.io/gitea")
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +97,4 @@ func command(binary, ini, work string, args ...string) *exec.Cmd {
 	c.Dir = work
 	c.Env = append(os.Environ(), "GITEA_WORK_DIR="+work, "HOME="+work)
 	return c
-}
-
-// moduleDir returns the folder of Gitea's module, which has the templates and texts.
-func moduleDir(root string) (string, error) {
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "code.gitea.io/gitea")
-	list.Dir = filepath.Join(root, "internal", "gitea")
-	out, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("find the folder of module code.gitea.io/gitea: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }

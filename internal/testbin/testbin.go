@@ -76,6 +76,24 @@ func Ensure(root, name, takes string) (string, error) {
 	return binary, nil
 }
 
+// Module returns the folder of a module in the module cache, in the version that the go.mod in folder "in" requires.
+func Module(in, module string) (string, error) {
+	// Download first: go list prints an empty folder for a missing module.
+	var dir string
+	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
+		command := exec.Command("go", args...)
+		command.Dir = in
+		var complaint bytes.Buffer
+		command.Stderr = &complaint
+		out, err := command.Output()
+		if err != nil {
+			return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(complaint.Bytes()))
+		}
+		dir = strings.TrimSpace(string(out))
+	}
+	return dir, nil
+}
+
 // lock serializes builds below a root. It locks the folder bin instead of a lock file. A lock file would
 // change with each run, so that go test would not use cached results.
 func lock(root string) (unlock func(), err error) {
