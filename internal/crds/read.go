@@ -23,7 +23,7 @@ func (s Set) Files() ([]string, error) {
 	}
 	dir := root
 	if s.module != "" {
-		if dir, err = testbin.Module(filepath.Join(root, filepath.FromSlash(cmp.Or(s.of, "internal/traefik"))), s.module); err != nil {
+		if dir, err = testbin.Module(cmp.Or(s.of, "internal/traefik"), s.module); err != nil {
 			return nil, err
 		}
 	}

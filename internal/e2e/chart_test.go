@@ -22,11 +22,7 @@ const chartDir = "../../deploy/chart"
 
 // helmProgram returns the path of the helm program, and builds it if necessary.
 var helmProgram = sync.OnceValues(func() (string, error) {
-	root, err := testbin.Root()
-	if err != nil {
-		return "", err
-	}
-	return testbin.Ensure(root, "helm", "about three minutes")
+	return testbin.Ensure("helm", "about three minutes")
 })
 
 // helm runs Helm without user settings. It ends the test if Helm fails.

@@ -45,15 +45,11 @@ ENABLE_SWAGGER = false
 `
 
 func start(tb testing.TB) (*Server, error) {
-	root, err := testbin.Root()
+	binary, err := testbin.Ensure("gitea", "more than five minutes")
 	if err != nil {
 		return nil, err
 	}
-	binary, err := testbin.Ensure(root, "gitea", "more than five minutes")
-	if err != nil {
-		return nil, err
-	}
-	static, err := testbin.Module(filepath.Join(root, "internal", "gitea"), "code.gitea.io/gitea")
+	static, err := testbin.Module("internal/gitea", "code.gitea.io/gitea")
 	if err != nil {
 		return nil, err
 	}

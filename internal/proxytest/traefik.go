@@ -50,11 +50,7 @@ var configuration = []string{
 
 // startTraefik starts Traefik, and returns when its ping endpoint responds.
 func startTraefik(kubeconfig string) (*testbin.Process, error) {
-	root, err := testbin.Root()
-	if err != nil {
-		return nil, err
-	}
-	binary, err := testbin.Ensure(root, "traefik", "more than five minutes")
+	binary, err := testbin.Ensure("traefik", "more than five minutes")
 	if err != nil {
 		return nil, err
 	}

@@ -57,9 +57,13 @@ func Gitrollout() (string, error) {
 	return filepath.Join(root, "bin", "gitrollout"), nil
 }
 
-// Ensure returns the path of bin/name below a repository's root. If the file is missing, make builds it, and a message
+// Ensure returns the path of bin/name in the repository. If the file is missing, make builds it, and a message
 // gives the expected time. Test packages that run at the same time build the file once, and see no incomplete file.
-func Ensure(root, name, takes string) (string, error) {
+func Ensure(name, takes string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
 	unlock, err := lock(root)
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
@@ -76,13 +80,17 @@ func Ensure(root, name, takes string) (string, error) {
 	return binary, nil
 }
 
-// Module returns the folder of a module in the module cache, in the version that the go.mod in folder "in" requires.
-func Module(in, module string) (string, error) {
+// Module returns the folder of a module in the module cache, in the version that the go.mod in a folder of the
+// repository (the parameter "in") requires.
+func Module(in, module string) (dir string, err error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
 	// Download first: go list prints an empty folder for a missing module.
-	var dir string
 	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
 		command := exec.Command("go", args...)
-		command.Dir = in
+		command.Dir = filepath.Join(root, filepath.FromSlash(in))
 		var complaint bytes.Buffer
 		command.Stderr = &complaint
 		out, err := command.Output()

@@ -8,9 +8,20 @@ import (
 	"testing"
 )
 
+// rootHere makes a new folder the working directory of a test, and the root of a repository.
+func rootHere(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	t.Chdir(root)
+	if err := os.WriteFile("go.mod", []byte("module gitrollout.dev/gitrollout\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
 // TestMissingProgramIsBuiltOnce checks that test packages that start at the same time build a missing program only once.
 func TestMissingProgramIsBuiltOnce(t *testing.T) {
-	root := t.TempDir()
+	root := rootHere(t)
 	makefile := "x:\n\techo built >> bin/x\n.PHONY: x\n"
 	if err := os.WriteFile(filepath.Join(root, "Makefile"), []byte(makefile), 0o644); err != nil {
 		t.Fatal(err)
@@ -18,7 +29,7 @@ func TestMissingProgramIsBuiltOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			if path, err := Ensure(root, "x", "no time"); err != nil || path != filepath.Join(root, "bin", "x") {
+			if path, err := Ensure("x", "no time"); err != nil || path != filepath.Join(root, "bin", "x") {
 				t.Errorf("got %s, %v", path, err)
 			}
 		})
@@ -30,7 +41,8 @@ func TestMissingProgramIsBuiltOnce(t *testing.T) {
 }
 
 func TestProgramThatDoesNotBuildIsAnError(t *testing.T) {
-	if _, err := Ensure(t.TempDir(), "x", "no time"); err == nil || !strings.HasPrefix(err.Error(), "build x: ") {
+	rootHere(t)
+	if _, err := Ensure("x", "no time"); err == nil || !strings.HasPrefix(err.Error(), "build x: ") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -23,11 +23,7 @@ type process struct {
 // start runs localcluster with a temporary state folder, which localcluster removes at its end. localcluster
 // ends at the latest with the test process.
 func start(flags ...string) (*process, error) {
-	root, err := testbin.Root()
-	if err != nil {
-		return nil, err
-	}
-	binary, err := testbin.Ensure(root, "localcluster", "more than five minutes")
+	binary, err := testbin.Ensure("localcluster", "more than five minutes")
 	if err != nil {
 		return nil, err
 	}

@@ -110,11 +110,7 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 // Kubectl returns the path of bin/kubectl, in the cluster's version. A missing program is built.
 func Kubectl(tb testing.TB) string {
 	tb.Helper()
-	root, err := testbin.Root()
-	if err != nil {
-		tb.Fatalf("kubectl: %v", err)
-	}
-	binary, err := testbin.Ensure(root, "kubectl", "a minute")
+	binary, err := testbin.Ensure("kubectl", "a minute")
 	if err != nil {
 		tb.Fatalf("kubectl: %v", err)
 	}

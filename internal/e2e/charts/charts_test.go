@@ -108,9 +108,7 @@ func (s shape) values() (files []string) {
 
 func helm(t *testing.T) string {
 	t.Helper()
-	root, err := testbin.Root()
-	must(t, err)
-	program, err := testbin.Ensure(root, "helm", "about two minutes")
+	program, err := testbin.Ensure("helm", "about two minutes")
 	must(t, err)
 	return program
 }
