@@ -7,6 +7,7 @@ package crds
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,12 +112,10 @@ func await(ctx context.Context, client dynamic.Interface, definition *unstructur
 
 func established(definition *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Established" {
-			return c["status"] == "True"
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m["type"] == "Established" && m["status"] == "True"
+	})
 }
 
 // served returns the resource of a definition, in its first served version.
