@@ -88,9 +88,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case synced:
 		// No template is equal, for example because API server defaults differ. So the revision number decides.
 		return numbered
-	default:
-		return nil
 	}
+	return nil
 }
 
 // templateDigest returns a pod template's digest. It ignores the label pod-template-hash, so that a Deployment and its

@@ -192,9 +192,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Missing, ""
 	case transient(err):
 		return Unavailable, ""
-	default:
-		return Unexpected, ""
 	}
+	return Unexpected, ""
 }
 
 // isImmutable reports whether the API server refused to change an immutable field. The refusal has no status code, and

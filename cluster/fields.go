@@ -116,9 +116,8 @@ func holdsNode(owned map[string]any, want any) bool {
 			}
 		}
 		return len(want) == elements(owned)
-	default:
-		return false
 	}
+	return false
 }
 
 func sameScalar(a, b any) bool {
@@ -134,7 +133,6 @@ func scalarText(v any) (string, bool) {
 	case bool, int, int32, int64, float64, json.Number:
 		raw, err := json.Marshal(v)
 		return string(raw), err == nil
-	default:
-		return "", false
 	}
+	return "", false
 }

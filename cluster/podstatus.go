@@ -31,9 +31,8 @@ func podStatus(p *corev1.Pod) string {
 		return "Unknown"
 	case p.DeletionTimestamp != nil && !finished:
 		return "Terminating"
-	default:
-		return status
 	}
+	return status
 }
 
 // initStatus returns the status of the first init container that has not finished, and whether there is one.
@@ -66,9 +65,8 @@ func ended(t *corev1.ContainerStateTerminated) string {
 		return t.Reason
 	case t.Signal != 0:
 		return fmt.Sprintf("Signal:%d", t.Signal)
-	default:
-		return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 	}
+	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
 // containerStatus returns the reason of the first container that has one, or else the given status.
@@ -97,9 +95,8 @@ func containerStatus(p *corev1.Pod, status string) string {
 		return failure
 	case running:
 		return "NotReady"
-	default:
-		return status
 	}
+	return status
 }
 
 func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {

@@ -135,7 +135,6 @@ func pruneRank(ref rollout.Ref) int {
 		return 4
 	case "CustomResourceDefinition", "Namespace":
 		return 5
-	default:
-		return 2
 	}
+	return 2
 }

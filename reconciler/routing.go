@@ -25,9 +25,8 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 		return time.Time{}
 	case r.key:
 		return r.began
-	default:
-		return now
 	}
+	return now
 }
 
 // looked stores the time of the first pass after the apply of a new routing. The time of the apply would be too early.

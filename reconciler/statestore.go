@@ -213,9 +213,8 @@ func (r *stateStore) nextWriter() rollout.Writer {
 		return rollout.Writer{ID: r.id, Epoch: r.epoch}
 	case r.writer.ID == r.id && r.writer.Epoch > 0:
 		return r.writer
-	default:
-		return rollout.Writer{ID: r.id, Epoch: r.writer.Epoch + 1}
 	}
+	return rollout.Writer{ID: r.id, Epoch: r.writer.Epoch + 1}
 }
 
 type draft struct {

@@ -54,9 +54,8 @@ func (s *Story) command(verb string, args []string) error {
 		}
 		*map[string]*bool{"git": &s.gitDown, "api": &s.apiDown}[verb] = args[0] == "down"
 		return nil
-	default:
-		return s.pods(verb, args)
 	}
+	return s.pods(verb, args)
 }
 
 func (s *Story) pods(verb string, args []string) error {

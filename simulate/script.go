@@ -82,9 +82,8 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 		return o, &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"),
 			Msg: "does not exist: there is no cluster to simulate",
 			Fix: "name the repository with --dir, or put its files into the script"}
-	default:
-		return o, fmt.Errorf("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
 	}
+	return o, fmt.Errorf("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
 }
 
 // maxLoaded is the largest size of a Story's files in bytes, because memory holds them. Manifests alone are smaller.

@@ -142,9 +142,8 @@ func decide(in Input) Decision {
 		return decideAborting(in)
 	case in.State.Release != nil:
 		return decideInFlight(in)
-	default:
-		return decideAtRest(in)
 	}
+	return decideAtRest(in)
 }
 
 // decideHeld keeps the app's version if the head is unusable. Aborts, deadlines, rollbacks and running hooks continue.

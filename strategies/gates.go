@@ -82,9 +82,8 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 		return holdBy + promoter(in)
 	case paused:
 		return "paused: true in the Rollout document"
-	default:
-		return ""
 	}
+	return ""
 }
 
 // keptBack returns the text of holder for the release of the head, before this release starts.
@@ -192,9 +191,8 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 		return waitForTime(w, in, m)
 	case plan.DelayWait:
 		return waitUntil(in, m, m.Entered.Add(w.Duration))
-	default:
-		return verdict{done: true}
 	}
+	return verdict{done: true}
 }
 
 // gateBase keeps a workload at its step while Kubernetes wrongly gives all its pods the new version.
@@ -298,7 +296,6 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		}
 	case !v.Taken:
 		return verdict{text: "the router: " + v.Text}
-	default:
-		return verdict{done: true}
 	}
+	return verdict{done: true}
 }

@@ -128,7 +128,6 @@ func releaseSpecs(in Input) []rollout.Spec {
 		return in.Head.Render.Specs
 	case in.Source != nil:
 		return in.Source.Specs
-	default:
-		return nil
 	}
+	return nil
 }

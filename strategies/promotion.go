@@ -118,9 +118,8 @@ func Ignored(in Input) string {
 	case isOfAnotherTry(in):
 		began := s.Release.Since.Format(time.RFC3339)
 		return fmt.Sprintf("it is for another try of %s: the current try began at %s", p.Release, began)
-	default:
-		return namesNoStep(in.prepared())
 	}
+	return namesNoStep(in.prepared())
 }
 
 // withIgnored records that a policy forbids the promotion file, because readers of Git cannot see the policy.

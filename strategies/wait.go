@@ -42,9 +42,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d are back", m.Stable.Desired, want.Stable)}
 	case !m.Live.Synced:
 		return verdict{text: "the " + m.Workload.Ref().Kind + " controller"}
-	default:
-		return verdict{done: true}
 	}
+	return verdict{done: true}
 }
 
 // enough returns how many of a step's new pods must be available: all, or replicaProgressThreshold, but at least one.
@@ -111,9 +110,8 @@ func waitForPromotion(in Input, m workloads.Staged) verdict {
 		return verdict{done: true}
 	case isOpen(m, in):
 		return verdict{done: true, by: promoter(in)}
-	default:
-		return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
 	}
+	return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
 }
 
 // waitForPeople waits for a promotion of the step. If the step has a timeout, the wait ends at the timeout.
@@ -220,9 +218,8 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 		return verdict{text: "analysis " + name + " to start"}
 	case slices.ContainsFunc(w.Metrics, lacks):
 		return withoutPods(m, "analysis "+name)
-	default:
-		return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(runs[i]))}
 	}
+	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(runs[i]))}
 }
 
 // withoutPods waits for the new pod that an analysis needs. If no step up to now starts one, the wait cannot end.

@@ -66,9 +66,8 @@ func albSource(m rollout.StringMatch) string {
 		return s
 	case strings.Contains(s, ":"):
 		return s + "/128"
-	default:
-		return s + "/32"
 	}
+	return s + "/32"
 }
 
 // paths adds a copy of each split path to the parameter "added". A copy matches only the requests that m matches.

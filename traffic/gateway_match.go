@@ -194,9 +194,8 @@ func gatewayPath(
 		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
 	case below(m.Prefix, value):
 		return map[string]any{"type": "PathPrefix", "value": m.Prefix}, true, nil
-	default:
-		return own, below(value, m.Prefix), nil
 	}
+	return own, below(value, m.Prefix), nil
 }
 
 // below reports whether a path equals a prefix or is below the prefix. As with PathPrefix, /ab is not below /a.

@@ -110,9 +110,8 @@ func istioText(m rollout.StringMatch) map[string]any {
 		return map[string]any{"regex": m.Regex}
 	case prefix:
 		return map[string]any{"prefix": m.Prefix}
-	default:
-		return map[string]any{"exact": m.Exact}
 	}
+	return map[string]any{"exact": m.Exact}
 }
 
 // bothTexts combines a route's StringMatch with a step's StringMatch. It returns false if no text can match both.
@@ -133,7 +132,6 @@ func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.Strin
 			WithFix("match it in a separate route")
 	case strings.HasPrefix(m.Prefix, has.Prefix):
 		return istioText(m), true, nil
-	default:
-		return own, strings.HasPrefix(has.Prefix, m.Prefix), nil
 	}
+	return own, strings.HasPrefix(has.Prefix, m.Prefix), nil
 }

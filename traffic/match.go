@@ -109,9 +109,8 @@ func comparisonOf(m rollout.StringMatch) comparison {
 		return regex
 	case m.Prefix != "":
 		return prefix
-	default:
-		return exact
 	}
+	return exact
 }
 
 // pattern returns m as a regular expression for RE2 and PCRE. Callers must anchor the expression at both ends.
@@ -121,9 +120,8 @@ func pattern(m rollout.StringMatch) string {
 		return m.Regex
 	case m.Prefix != "":
 		return regexp.QuoteMeta(m.Prefix) + ".*"
-	default:
-		return regexp.QuoteMeta(m.Exact)
 	}
+	return regexp.QuoteMeta(m.Exact)
 }
 
 // cookiePattern returns a regular expression for a Cookie header that has the cookie c ("a=1; b=2", RFC 6265, 4.2.1).
@@ -165,9 +163,8 @@ func matches(m rollout.StringMatch, s string) bool {
 		return err == nil && re.MatchString(s)
 	case m.Prefix != "":
 		return strings.HasPrefix(s, m.Prefix)
-	default:
-		return m.Exact == s
 	}
+	return m.Exact == s
 }
 
 // combine combines each match of a rule (own) with each match of a step. It leaves out pairs that no request can match.

@@ -144,9 +144,8 @@ func (v *objectVerify) check(field string, r Route) error {
 		return misfit(field+".path", "%q is not below status", v.Path).WithFix("write it as in status.currentStatus")
 	case plain(v.Value) == "":
 		return misfit(field+".value", "is missing").WithFix("give the value that the field has once the weights are in force")
-	default:
-		return nil
 	}
+	return nil
 }
 
 // weight returns a weight in the entry's Format. A percentage is relative to the total weight (the parameter "all").
@@ -158,9 +157,8 @@ func (e objectEntry) weight(field string, weight, all int) (any, error) {
 		return strconv.Itoa(weight), nil
 	case "percent":
 		return strconv.FormatFloat(100*float64(weight)/float64(all), 'f', -1, 64) + "%", nil
-	default:
-		return nil, misfit(field+".format", "is %q", e.Format).WithFix("use int, string or percent")
 	}
+	return nil, misfit(field+".format", "is %q", e.Format).WithFix("use int, string or percent")
 }
 
 func objectWrite(o *Objects, object rollout.Object, field, written string, value any, optional bool, r Route) error {

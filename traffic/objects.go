@@ -99,9 +99,8 @@ func number(v any) (int64, bool) {
 		return int64(n), true
 	case int:
 		return int64(n), true
-	default:
-		return 0, false
 	}
+	return 0, false
 }
 
 func copyMap(m map[string]any) map[string]any { return rollout.Object(m).Copy() }

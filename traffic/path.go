@@ -173,9 +173,8 @@ func plain(value any) string {
 		return fmt.Sprint(value)
 	case float64:
 		return strconv.FormatFloat(value, 'f', -1, 64)
-	default:
-		return ""
 	}
+	return ""
 }
 
 func (s pathStep) nothing(before path, places []place) string {

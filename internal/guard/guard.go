@@ -73,9 +73,8 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
 	case g.Excused == 0 && !leave.Lag && !leave.Overtaken:
 		return cmp.Or(g.misled(k, d, spec, ready, leave), g.left(d, spec, leave))
-	default:
-		return ""
 	}
+	return ""
 }
 
 // Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new pods need time. A

@@ -49,7 +49,6 @@ func (k *Cluster) Apply(o rollout.Object) error {
 			k.Pins[ref] = pin
 			k.OnChange(fmt.Sprintf("Service %s selects %q", ref.Name, pin))
 		}
-		return nil
 	case isWorkload:
 		return k.applyDeployment(o)
 	case ref.Kind == "HTTPRoute":
@@ -57,10 +56,8 @@ func (k *Cluster) Apply(o rollout.Object) error {
 			k.Routes[ref] = o
 			k.OnChange(fmt.Sprintf("HTTPRoute %s splits %s", ref.Name, Split(o)))
 		}
-		return nil
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Backend is a Service in a rule of an HTTPRoute, with its weight.

@@ -298,9 +298,8 @@ func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet)
 		return active[0]
 	case fresh == nil && len(olds) > 0:
 		return slices.MaxFunc(olds, func(a, b *ReplicaSet) int { return a.number - b.number })
-	default:
-		return fresh
 	}
+	return fresh
 }
 
 // fraction follows util.getReplicaSetFraction.

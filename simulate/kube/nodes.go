@@ -15,9 +15,8 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 		return amountOf(o.Map("spec", "strategy", "rollingUpdate")["maxUnavailable"])
 	case said != nil:
 		return amountOf(said)
-	default:
-		return rollout.Amount{Value: 1}
 	}
+	return rollout.Amount{Value: 1}
 }
 
 // IsByNode reports whether d has one pod for each node, as a DaemonSet has.

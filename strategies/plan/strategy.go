@@ -279,9 +279,8 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 		return p.FreshRole
 	case r.Base && !r.Current && s.Release != nil && s.Stable != nil:
 		return p.OldRole
-	default:
-		return ""
 	}
+	return ""
 }
 
 // AsksAs reports whether two stages request the same weight, routes and Service. It does not compare their counts.

@@ -177,9 +177,8 @@ func (m pinning) phase() trafficPhase {
 		return promoting
 	case m.isShared():
 		return shared
-	default:
-		return atSteps
 	}
+	return atSteps
 }
 
 // isShared reports whether requests go to the pods of both versions at the present step.
@@ -194,9 +193,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some
-	default:
-		return enough
 	}
+	return enough
 }
 
 // stableReadiness returns the stable version's readiness. Pods that are about to be removed do not count. At a step,
@@ -221,9 +219,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 		return none
 	case ready == 0 || stays == 0 || mayGo:
 		return some
-	default:
-		return enough
 	}
+	return enough
 }
 
 // draining reports whether the controller may still remove the last stable pods. This can happen after a rollback from
@@ -254,7 +251,6 @@ func (m pinning) neededStable() int {
 		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))
 	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.Want().Stable == 0:
 		return max(1, m.N)
-	default:
-		return 1
 	}
+	return 1
 }

@@ -115,9 +115,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
 		// Pods of a third ReplicaSet, from an image set by hand, would stay forever in place of stable pods.
 		return Limits{}, false
-	default:
-		return m.Kind().Limits(m, want, v)
 	}
+	return m.Kind().Limits(m, want, v)
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may create a

@@ -148,9 +148,8 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	case in.Release != nil && live.Hash == s.Release.Templates[w] && !live.Unordered &&
 		in.Release.ByRef()[w.Ref()].Map("spec")["podManagementPolicy"] != "Parallel":
 		return slices.DeleteFunc(stuck(w, live), func(e Eviction) bool { return ordinal(e.Pod) < live.Floor })
-	default:
-		return nil
 	}
+	return nil
 }
 
 // stuck returns the highest pod that is not ready and lacks the current template. It waits while a pod terminates.

@@ -151,9 +151,8 @@ func IsHeld(s rollout.State) bool {
 		return s.Stable != nil && !IsPromoting(s)
 	case rollout.Aborting:
 		return s.Source != s.Rollback.To
-	default:
-		return false
 	}
+	return false
 }
 
 // commitOf returns the commit of the release with the template hash, or "", so that a push changes no object.
@@ -163,9 +162,8 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 		return s.Release.Commit
 	case s.StableHash(w) == hash && hash != "" && s.Stable != nil:
 		return s.Stable.Commit
-	default:
-		return ""
 	}
+	return ""
 }
 
 // Reopened returns a state in which a stable release that keeps old pods (State.Draining) is in flight again.

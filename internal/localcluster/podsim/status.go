@@ -76,9 +76,8 @@ func phase(main moment) corev1.PodPhase {
 		return corev1.PodFailed
 	case main.state.Waiting != nil && main.last.Terminated == nil:
 		return corev1.PodPending // the container never ran
-	default:
-		return corev1.PodRunning
 	}
+	return corev1.PodRunning
 }
 
 func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.ContainerStatus {

@@ -68,9 +68,8 @@ func (c container) running(age time.Duration) moment {
 		return moment{ready: true}
 	case age < b.UnreadyAfter:
 		return moment{ready: true, next: b.UnreadyAfter - age}
-	default:
-		return moment{}
 	}
+	return moment{}
 }
 
 func (c container) pulling(age time.Duration) moment {
