@@ -83,8 +83,7 @@ func existing(fields map[string]any, value any) map[string]any {
 }
 
 // dropped returns the fields of a tree that are not in a value, or nil. A missing list element becomes one leaf.
-func dropped(fields map[string]any, value any) map[string]any {
-	var out map[string]any
+func dropped(fields map[string]any, value any) (out map[string]any) {
 	for element := range fields {
 		if element == "." {
 			continue

@@ -66,10 +66,9 @@ func (a *appQueue) due(now time.Time) []string {
 	return apps
 }
 
-func (a *appQueue) next() time.Time {
+func (a *appQueue) next() (next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var next time.Time
 	for _, when := range a.timers {
 		next = rollout.Soonest(next, when)
 	}

@@ -143,10 +143,9 @@ func (c *renderCache) forget(app string) {
 	delete(c.at, app)
 }
 
-func (c *renderCache) all() []*rollout.Render {
+func (c *renderCache) all() (out []*rollout.Render) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []*rollout.Render
 	for _, name := range sortedKeys(c.heads) {
 		if r := c.heads[name].head.Render; r != nil {
 			out = append(out, r)

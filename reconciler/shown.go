@@ -67,8 +67,7 @@ func (r *committer) show(v *gitView, shown *report.Shown) {
 }
 
 // proposed returns descriptions of an app's existing proposals for the forge.
-func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) []rollout.Proposal {
-	var all []rollout.Proposal
+func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) (all []rollout.Proposal) {
 	wanted := propose.WantedBy(in)
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
 	if commit := r.states.isProposed(branch); commit != "" && !r.isStale(branch) {

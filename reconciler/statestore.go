@@ -269,8 +269,7 @@ func (r *stateStore) unreadable() (errs []error) {
 }
 
 // lastChange returns when a release or a step last began, or zero if unknown.
-func lastChange(s rollout.State) time.Time {
-	var last time.Time
+func lastChange(s rollout.State) (last time.Time) {
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {
 		if release != nil {
 			last = rollout.Later(last, release.Since)

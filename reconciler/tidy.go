@@ -112,8 +112,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 }
 
 // nextTidy returns when the removal of the first marked branch is due, or zero if no branch is marked.
-func (r *committer) nextTidy() time.Time {
-	var next time.Time
+func (r *committer) nextTidy() (next time.Time) {
 	for _, s := range r.stale {
 		next = rollout.Soonest(next, s.due)
 	}

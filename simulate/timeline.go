@@ -141,8 +141,7 @@ func (t *Timeline) String() string {
 }
 
 // status returns a line for each app and each invalid app folder, and a line for an unreadable configuration.
-func (s *Story) status() []string {
-	var all []string
+func (s *Story) status() (all []string) {
 	b := s.branch()
 	if b.Behind != nil {
 		all = append(all, "the configuration cannot be read, and no release advances: "+b.Behind.Error())
@@ -202,8 +201,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	return strings.Join(parts, " | ")
 }
 
-func podsOf(d *kube.Deployment) []string {
-	var sets []string
+func podsOf(d *kube.Deployment) (sets []string) {
 	for _, rs := range d.Sets {
 		if live := len(rs.Live()); rs.Replicas > 0 || live > 0 {
 			text := fmt.Sprintf("%d %s", live, kube.VersionOf(rs.Template))
@@ -217,8 +215,7 @@ func podsOf(d *kube.Deployment) []string {
 }
 
 // pinsOf returns a text for each Service of the app that selects only one version of a Deployment's pods.
-func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
-	var pins []string
+func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) {
 	for _, ref := range state.Inventory {
 		for _, rs := range d.Sets {
 			if pin := s.cluster.Kube.Pins[ref]; pin != "" && pin == rs.PodHash {

@@ -105,8 +105,7 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 }
 
 // Watched returns the render's objects whose status shows whether a router has accepted them.
-func Watched(r *rollout.Render) []rollout.Ref {
-	var refs []rollout.Ref
+func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	for _, spec := range r.Specs {
 		if t := plan.Compile(spec).Routing; t != nil {
 			refs = append(refs, traffic.Watched(t.Routers, spec.Workload.Namespace)...)

@@ -56,8 +56,7 @@ func hasExperimentPods(in Input, m workloads.Staged) bool {
 }
 
 // experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.
-func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
-	var all []rollout.Object
+func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object) {
 	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)
 		if !is {
@@ -89,8 +88,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 }
 
 // experimentsAhead returns the objects of a render's experiments. All their pods get the new pod template.
-func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
-	var all []rollout.Object
+func experimentsAhead(r *rollout.Render, known plan.Cache) (all []rollout.Object) {
 	for _, spec := range r.Specs {
 		from, found := workloads.WorkloadOf(r, spec.Workload)
 		for i, stage := range known.Of(spec).Stages {

@@ -248,8 +248,7 @@ func Skipped(in Input, p *rollout.Promotion) []string {
 	return skipped(in.prepared())
 }
 
-func skipped(in Input) []string {
-	var all []string
+func skipped(in Input) (all []string) {
 	for _, m := range stagedIn(in) {
 		last, _ := in.Promotion.Last(m.Workload, m.Names())
 		for i := m.Step; i < len(m.Stages) && i <= last; i++ {

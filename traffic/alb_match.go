@@ -12,8 +12,7 @@ import (
 // albConditions converts the match m to conditions, but leaves out the path. A request must meet all conditions
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
 // wildcards * and ?. The load balancer ignores the case of headers and query parameters.
-func albConditions(m rollout.Match) []any {
-	var all []any
+func albConditions(m rollout.Match) (all []any) {
 	add := func(field, config string, values ...any) {
 		all = append(all, map[string]any{"field": field, config: map[string]any{"values": values}})
 	}

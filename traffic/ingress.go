@@ -38,8 +38,7 @@ type ingressPath struct {
 	path        map[string]any // part of the object, not a copy
 }
 
-func ingressPaths(object rollout.Object) []ingressPath {
-	var all []ingressPath
+func ingressPaths(object rollout.Object) (all []ingressPath) {
 	for i, item := range list(object.Map("spec")["rules"]) {
 		rule := mapping(item)
 		for j, p := range list(mapping(rule["http"])["paths"]) {

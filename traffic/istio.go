@@ -70,8 +70,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 // bySubset reports whether the versions are subsets of a DestinationRule. Otherwise, they are Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
-func (c *istioConfig) watched(namespace string) []rollout.Ref {
-	var refs []rollout.Ref
+func (c *istioConfig) watched(namespace string) (refs []rollout.Ref) {
 	for _, v := range c.all() {
 		refs = append(refs, v.refs(namespace)...)
 	}

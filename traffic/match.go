@@ -80,8 +80,7 @@ type part struct {
 }
 
 // parts returns the parts of a request that m compares, and the comparison of each part.
-func parts(m rollout.Match) []part {
-	var all []part
+func parts(m rollout.Match) (all []part) {
 	for _, named := range []struct {
 		feature feature
 		field   string

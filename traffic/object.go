@@ -67,8 +67,7 @@ func (e objectEntry) ref(namespace string) rollout.Ref {
 	return ref
 }
 
-func (c *objectConfig) watched(namespace string) []rollout.Ref {
-	var refs []rollout.Ref
+func (c *objectConfig) watched(namespace string) (refs []rollout.Ref) {
 	for _, e := range *c {
 		if e.Verify != nil {
 			refs = append(refs, e.ref(namespace))

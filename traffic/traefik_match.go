@@ -50,8 +50,7 @@ func traefikRule(matches []rollout.Match) string {
 }
 
 // traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns. Its PathPrefix compares text.
-func traefikParts(m rollout.Match) []string {
-	var all []string
+func traefikParts(m rollout.Match) (all []string) {
 	add := func(matcher string, args ...string) {
 		for i, arg := range args {
 			args[i] = traefikText(arg)

@@ -130,8 +130,7 @@ func NeedsServices(r rollout.Router) bool {
 }
 
 // Watched returns the objects whose status Verify reads.
-func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
-	var refs []rollout.Ref
+func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	for _, configured := range routers {
 		if e, reports := configured.Config.(reporter); reports {
 			refs = append(refs, e.watched(namespace)...)

@@ -89,8 +89,7 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 // roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. In the image,
 // they are a file: the program need not parse them at each start, and a cluster can mount its own authority
 // over the file. roots omits certificates with constraints, because a PEM file cannot express constraints.
-func roots() []byte {
-	var b []byte
+func roots() (b []byte) {
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
 			b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)

@@ -67,8 +67,7 @@ type Backend struct {
 }
 
 // Backends returns the backends of each rule of an HTTPRoute. A backend without a weight has weight 1.
-func Backends(route rollout.Object) [][]Backend {
-	var all [][]Backend
+func Backends(route rollout.Object) (all [][]Backend) {
 	rules, _ := route.Map("spec")["rules"].([]any)
 	for _, r := range rules {
 		rule, _ := r.(map[string]any)

@@ -12,8 +12,7 @@ import (
 const forever = 1 << 30
 
 // NextDue returns the next time at which a pod becomes ready or available. It returns zero if no pod will.
-func (k *Cluster) NextDue() time.Time {
-	var due time.Time
+func (k *Cluster) NextDue() (due time.Time) {
 	for _, d := range k.Deployments {
 		for _, rs := range d.Sets {
 			for _, p := range rs.Live() {

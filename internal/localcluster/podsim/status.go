@@ -109,8 +109,7 @@ func sidecar(main moment, life Life) moment {
 	return moment{state: running(life.Start), ready: true}
 }
 
-func initStatuses(pod *corev1.Pod, start time.Time) []corev1.ContainerStatus {
-	var statuses []corev1.ContainerStatus
+func initStatuses(pod *corev1.Pod, start time.Time) (statuses []corev1.ContainerStatus) {
 	for _, spec := range pod.Spec.InitContainers {
 		keepsRunning := podutil.IsRestartableInitContainer(&spec)
 		status := corev1.ContainerStatus{
