@@ -17,6 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -85,6 +86,28 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w.commit("v1 again", of("v1"))
 	w.passes(60)
 	w.want(rollout.Paused, 0)
+}
+
+// TestBrokenPodsGoWithoutGit checks that the rollback of a StatefulSet completes although no push succeeds and its new pod never becomes
+// ready. The StatefulSet controller replaces no such pod, so the reconciler deletes the pod.
+func TestBrokenPodsGoWithoutGit(t *testing.T) {
+	of := func(v string) map[string]string {
+		set := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "  replicas: 4", "  serviceName: shop\n  replicas: 4")
+		return map[string]string{"apps/shop/app.yaml": set.Replace(version(v))}
+	}
+	files := of("v1")
+	files[configFile], files["apps/shop/kustomization.yaml"] = plainConfig, "resources: [app.yaml]\n"
+	w := worldOf(t, files, nil)
+	w.cluster.Fate = func(v string) kube.Lifetime { return kube.Lifetime{Never: v == "v2"} }
+	w.follow("v2", of("v2"))
+	if s := w.state(); s.Phase != rollout.Progressing || w.pods("v2") == 0 {
+		t.Fatalf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+	}
+	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
+	w.commit("v1 again", of("v1"))
+	w.passes(20)
+	w.want(rollout.Progressing, 0)
+	w.wantBackPods()
 }
 
 // TestPruneWaitsForTheRest checks that an object removed from Git is pruned only after all other objects are applied.

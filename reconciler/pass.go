@@ -159,7 +159,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	switch {
 	case s.decision.Rollback:
-		s.err = errors.Join(s.err, r.apply(ctx, s.transition, s.cache, *next, now))
+		s.err = errors.Join(s.err, r.apply(ctx, s.transition, s.cache, *next, now), r.evict(ctx, s))
 	case s.input.Answers.IsHealed() && s.decision.Subject == "":
 		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, s.cache)
 		s.err = errors.Join(s.err, s.cache.kept)
@@ -219,10 +219,9 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if m.pending != nil && !m.on.Equal(&s.before) {
 		m.pending = nil // Git's record has changed
 	}
-	switch {
-	case m.pending != nil:
+	if m.pending != nil {
 		state = m.pending.State
-	case s.renamedFrom != nil:
+	} else if s.renamedFrom != nil {
 		state = s.renamedFrom.state
 	}
 	if a.unread { // the app's folder is unknown
@@ -261,12 +260,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			s.input.Observed.Nodes, nodes = r.Nodes(ctx)
 			s.err = errors.Join(s.err, nodes)
 		}
-		// Outside a release, Evictions returns pods that a restart replaces. If an apply failed, replacements may not start.
-		if s.input.State.Release != nil || s.err == nil && s.app.removed == nil {
-			for _, e := range strategies.Evictions(s.input) {
-				s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
-			}
-		}
+		s.err = errors.Join(s.err, r.evict(ctx, s))
 		if !errors.Is(s.err, source.ErrNotReady) {
 			m := s.cache
 			m.health = m.health.Applied(errors.Join(m.fought, m.refused), errors.Join(s.err, m.kept), s.input.Now)
@@ -295,6 +289,19 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		answers.Jobs = r.askJobs(ctx, s.app, answers.Jobs, ask.Jobs)
 	case ask.Accept != "":
 		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
+	}
+	return err
+}
+
+// evict deletes pods that the workloads' controllers do not replace. The first pass of a rollback deletes none, because
+// the cluster still has the step's objects. A restart deletes none after a failed apply: replacements may not start.
+func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
+	begins := s.decision.Rollback && s.input.State.Phase != rollout.Aborting
+	if begins || s.input.State.Release == nil && (s.err != nil || s.app.removed != nil) {
+		return nil
+	}
+	for _, e := range strategies.Evictions(s.input) {
+		err = errors.Join(err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
 	}
 	return err
 }
@@ -343,17 +350,12 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	if err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
 		err = k.checkJobs(ctx, s.app.Name, rendered)
 	}
-	known := map[string]error{}
+	known := map[string]error{commit: nil}
 	maps.Copy(known, s.input.Answers.Accepted)
-	var refused *rollout.InvalidError
-	switch {
-	case errors.As(err, &refused):
-		s.refused = true
-		known[commit] = refused
-	case err != nil:
+	if refused, is := errors.AsType[*rollout.InvalidError](err); is {
+		known[commit], s.refused = refused, true
+	} else if err != nil {
 		return nil, fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(commit), err)
-	default:
-		known[commit] = nil
 	}
 	return known, nil
 }

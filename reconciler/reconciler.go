@@ -216,9 +216,7 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	if s.err == nil && !s.refused && (!s.changed || s.commit != "") {
 		m.failing = time.Time{}
 	} else {
-		if m.failing.IsZero() {
-			m.failing = now
-		}
+		m.failing = cmp.Or(m.failing, now)
 		next = rollout.Soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
 	}
 	r.queue.at(app, next)

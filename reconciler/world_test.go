@@ -218,7 +218,10 @@ func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) er
 
 func (s *server) Check(context.Context, string, []rollout.Object) error { return s.check }
 
-func (s *server) Evict(context.Context, string, rollout.Pod) error { return nil }
+func (s *server) Evict(_ context.Context, namespace string, pod rollout.Pod) error {
+	s.Cluster.Evict(namespace, pod)
+	return nil
+}
 
 func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollout.Ref, error) {
 	if s.unprune != nil || s.hanging {
