@@ -54,8 +54,9 @@ func TestNodesAreRead(t *testing.T) {
 		"metadata": map[string]any{"generation": int64(7)},
 		"spec":     map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": int64(9)}}},
 		"status": map[string]any{"observedGeneration": int64(6), "desiredNumberScheduled": int64(10), "currentNumberScheduled": int64(9),
-			"updatedNumberScheduled": int64(1), "numberAvailable": int64(8), "daemonSetHash": "b"}})
-	want := workload{generation: 7, observed: 6, replicas: 10, total: 9, updated: 1, updatedReady: -1, available: 8, update: "b", partition: 9}
+			"updatedNumberScheduled": int64(1), "numberAvailable": int64(8), "daemonSetHash": "b", "numberMisscheduled": int64(1)}})
+	want := workload{generation: 7, observed: 6, replicas: 10, strays: 1, total: 9, updated: 1, updatedReady: -1, available: 8, update: "b",
+		partition: 9}
 	compare.Check(t, want, *got)
 	kind := partitionedKind(*agents)
 	old := &revision{stamp: stamp{key: key{name: "web-a"}}, pin: rollout.Pin{Label: rollout.LabelRevision, Value: "a"}}
@@ -63,10 +64,10 @@ func TestNodesAreRead(t *testing.T) {
 	if r := kind.current(got, true, []*revision{old, fresh}); r != fresh {
 		t.Errorf("its revision is %+v", r)
 	}
-	out := rollout.ObservedWorkload{Revisions: []rollout.Revision{{Name: "web-b", Current: true, Pods: 1}, {Name: "web-a", Pods: 8}}}
+	out := rollout.ObservedWorkload{Revisions: []rollout.Revision{{Name: "web-b", Current: true, Pods: 1}, {Name: "web-a", Pods: 9}}}
 	kind.finish(got, &out)
-	if out.Floor != 9 || out.Revisions[0].Desired != 2 || out.Revisions[1].Desired != 8 || !out.Revisions[1].Base {
-		t.Errorf("of ten nodes of which one has no pod: %+v", out)
+	if out.Floor != 9 || out.Strays != 1 || out.Revisions[0].Desired != 2 || out.Revisions[1].Desired != 8 || !out.Revisions[1].Base {
+		t.Errorf("of ten nodes of which one has no pod, beside a node with a pod that should have none: %+v", out)
 	}
 }
 

@@ -49,18 +49,18 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. Base is true for another revision with pods but no hash: such a revision precedes the adoption.
+// DaemonSet's hash. Strays count as old pods that are not desired. Base is true for pods from before the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
-	left := w.replicas
-	out.Floor = w.partition
+	left, strays := w.replicas, w.strays
+	out.Floor, out.Strays = w.partition, w.strays
 	for i := range out.Revisions {
 		r := &out.Revisions[i]
 		if r.Current && w.hash != "" {
 			r.Hash = w.hash
 		}
 		if !r.Current {
-			r.Desired, r.Base = r.Pods, r.Hash == "" && r.Pods > 0
-			left -= r.Pods
+			r.Desired, r.Base = max(0, r.Pods-strays), r.Hash == "" && r.Pods > 0
+			left, strays = left-r.Desired, strays+r.Desired-r.Pods
 		}
 	}
 	for i := range out.Revisions {

@@ -17,10 +17,8 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	defer cancel()
 	err := c.kube.core.Pods(namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(pod.UID)})
-	if err == nil {
-		c.workloads.evicted(key{namespace, pod.Name}, pod.UID)
-	}
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		c.workloads.evicted(key{namespace, pod.Name}, pod.UID)
 		return nil
 	}
 	ref := rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}

@@ -101,7 +101,7 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 		first: number("spec.ordinals.start", 0),
 	}
 	if p.Nodes != "" {
-		out.replicas = number(p.Nodes, 0)
+		out.replicas, out.strays = number(p.Nodes, 0), number("status.numberMisscheduled", 0)
 	}
 	if p.Status.UpdatedReady != "" {
 		out.updatedReady = number(p.Status.UpdatedReady, 0)

@@ -68,6 +68,7 @@ type workload struct {
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
+	strays           int    // see rollout.ObservedWorkload
 	room             bool   // spec has maxUnavailable; an API server without the feature drops the field
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
 	unsaid           string // a required status field that the object lacks, or ""

@@ -53,6 +53,7 @@ type ObservedWorkload struct {
 	First      int        // ordered kinds only: the lowest ordinal of a pod
 	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods keep the old one
 	Unordered  bool       // Kruise's StatefulSets only: pods at or above Floor may keep the old template
+	Strays     int        // nodes that should have no pod but keep one, such as nodes that got a NoSchedule taint
 	Room       bool       // StatefulSets only: the live object has the field maxUnavailable, so the API server knows it
 	Revisions  []Revision // one Revision for each ReplicaSet or ControllerRevision, newest first
 }

@@ -161,10 +161,8 @@ func (p *Promotion) Says(v Verb, release Hash) bool {
 
 // SkipsSteps reports whether the promotion skips the remaining steps of any workload.
 func (p *Promotion) SkipsSteps() bool {
-	if p == nil || p.Decision != Promote {
-		return false
-	}
-	return p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full)
+	return p != nil && p.Decision == Promote &&
+		(p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full))
 }
 
 // OpensAll reports whether the promotion skips the remaining steps of all workloads of the release.

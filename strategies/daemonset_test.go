@@ -103,6 +103,18 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
+// TestDaemonSetEvictsBesideStrays checks that pods on nodes that should have none allow no further evictions. While the controller removes
+// surplus pods, no ready pod is evicted.
+func TestDaemonSetEvictsBesideStrays(t *testing.T) {
+	for strays, want := range map[int]int{2: 1, 1: 0, 0: 0} {
+		in := agentsAt(t, 50, "oooooooooo", nil)
+		changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas, live.Strays = 8, strays })
+		if got := evicted(in); len(got) != want {
+			t.Errorf("10 pods on 8 nodes, and %d strays: %v, want %d", strays, got, want)
+		}
+	}
+}
+
 // TestDaemonSetEvictsInTurn checks that a release evicts pods in the same order of nodes until the release ends. The next release must use
 // another order.
 func TestDaemonSetEvictsInTurn(t *testing.T) {

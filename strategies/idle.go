@@ -193,10 +193,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	// The text names no commit to revert, because the recorded state does not say which commit brought this version.
-	retry := "decision: retry"
-	if !CanRetry(in) {
-		retry = "its Rollout document"
-	}
+	retry := map[bool]string{true: "decision: retry", false: "its Rollout document"}[CanRetry(in)]
 	other := ""
 	if rejection.Hook != "" {
 		other = "another hook " + rejection.Hook + ", "

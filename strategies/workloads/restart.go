@@ -49,12 +49,15 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	return all
 }
 
-// room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. The result is negative if
-// too many pods are unavailable.
+// room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. It is negative if too many
+// pods are unavailable. While a controller removes surplus pods, it is at most 0: the controller may remove any pods.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
-	spare := max(1, spec.Unavailable(live, live.Replicas)) - live.Replicas
+	n, pods, serving := live.Replicas+live.Strays, 0, 0
 	for _, r := range live.Revisions {
-		spare += r.Serving(now, plan.MinReady(spec))
+		pods, serving = pods+r.Pods, serving+r.Serving(now, plan.MinReady(spec))
 	}
-	return spare
+	if pods > n {
+		return min(serving-n, 0)
+	}
+	return max(1, spec.Unavailable(live, live.Replicas)) + serving - n
 }

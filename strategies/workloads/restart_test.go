@@ -27,7 +27,10 @@ func podsOf(text string, n int) rollout.ObservedWorkload {
 		case 'y':
 			since = restartAt.Add(time.Hour)
 		}
-		if r.Members = append(r.Members, p); p.Ready && !p.Terminating {
+		if r.Members = append(r.Members, p); !p.Terminating {
+			r.Pods++
+		}
+		if p.Ready && !p.Terminating {
 			r.ReadySince = append(r.ReadySince, since)
 		}
 	}
@@ -64,7 +67,8 @@ func TestRestart(t *testing.T) {
 		"all pods that are not ready":        {"OoOO", 4, amount(1), "", "3 2 0"},
 		"a new pod fails":                    {"oooN", 4, amount(1), "", ""},
 		"a new pod fails, two may":           {"oooN", 4, amount(2), "", "2"},
-		"a surplus pod":                      {"ooooo", 4, amount(1), "", "4 3"},
+		"scaling down from 10 to 2":          {"oooooooooo", 2, amount(1), "", ""},
+		"scaling down, and one is not ready": {"oooooooOoo", 2, amount(1), "", "7"},
 		"no pods":                            {"", 0, amount(1), "", ""},
 		"not all at once":                    {"oo", 2, percent(100), "", "1"},
 	} {
@@ -102,10 +106,10 @@ func TestRestartKeepsItsLimit(t *testing.T) {
 			}
 		}
 		least := n - max(1, spec.MaxUnavailable.RoundDown(n))
-		if ready > 0 && serving-ready < least {
+		if is := live.Revisions[0].Pods; ready > 0 && (serving-ready < least || is > n) {
 			t.Fatalf("%s: %d pods serve of %d, %d of them are deleted, and %s may be missing", pods.String(), serving, n, ready, spec.MaxUnavailable)
 		}
-		if len(old) > 0 && serving >= n && len(deleted) == 0 {
+		if len(old) > 0 && serving == n && live.Revisions[0].Pods == n && len(deleted) == 0 {
 			t.Fatalf("%s: all pods serve, and none is deleted", pods.String())
 		}
 	}
