@@ -9,12 +9,13 @@ import (
 
 // Applied is an applied workload with its labels and annotations.
 type Applied struct {
-	App      string // rollout.LabelApp
-	Cluster  string // rollout.AnnotationCluster
-	Workload rollout.Workload
-	Commit   string // rollout.AnnotationCommit
-	Status   string // rollout.AnnotationStatus; "" unless a release waits at a step
-	Live     rollout.ObservedWorkload
+	App       string // rollout.LabelApp
+	Cluster   string // rollout.AnnotationCluster
+	Workload  rollout.Workload
+	Commit    string // rollout.AnnotationCommit
+	Status    string // rollout.AnnotationStatus; "" unless a release waits at a step
+	Live      rollout.ObservedWorkload
+	Generated bool // it runs an experiment, and is deleted at the end of the step
 }
 
 // Applied lists the applied workloads, sorted by app and name. It reads only the watch caches.
@@ -31,7 +32,7 @@ func (c *Client) Applied() []Applied {
 			}
 			workload, _ := rollout.WorkloadOf(l.ref)
 			all = append(all, Applied{
-				App: l.app, Cluster: l.cluster, Workload: workload,
+				App: l.app, Cluster: l.cluster, Workload: workload, Generated: l.workload.generated,
 				Commit: l.workload.commit, Status: l.workload.status, Live: c.workloads.observe(k, l),
 			})
 		}

@@ -24,10 +24,8 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 }
 
 func deleting(finalizers string) string {
-	if finalizers == "" {
-		return "is being deleted"
-	}
-	return "is being deleted, and waits for its finalizers: " + finalizers
+	const waits = ", and waits for its finalizers: "
+	return strings.TrimSuffix("is being deleted"+waits+finalizers, waits)
 }
 
 // maxWhy limits the text of a controller's message, in bytes.

@@ -52,6 +52,7 @@ type workload struct {
 	serial         int
 	commit, status string // rollout.AnnotationCommit and rollout.AnnotationStatus
 	breakGlass     string // rollout.AnnotationBreakGlass
+	generated      bool   // with rollout.AnnotationGenerated
 
 	number               int    // the number of the newest revision; 0 if unknown
 	template             string // digest of the pod template
@@ -84,7 +85,7 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 		return nil, err
 	}
 	w.hash, w.serial = rollout.Hash(o.Annotation(rollout.AnnotationHash)), number(o.Label(rollout.LabelSerial))
-	w.breakGlass = o.Annotation(rollout.AnnotationBreakGlass)
+	w.breakGlass, w.generated = o.Annotation(rollout.AnnotationBreakGlass), o.Annotation(rollout.AnnotationGenerated) != ""
 	w.commit, w.status = o.Annotation(rollout.AnnotationCommit), o.Annotation(rollout.AnnotationStatus)
 	return w, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 )
@@ -89,17 +90,13 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 }
 
 // drawChange formats a change for --dry-run. It omits files whose content in the tree is already the same.
-func drawChange(tree propose.Tree, o propose.Change) (string, error) {
+func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")
 	for _, path := range slices.Sorted(maps.Keys(o.Edits)) {
-		entry, found, err := tree.Lookup(path)
-		var old []byte
-		if err == nil && found {
-			old, err = tree.ReadBlob(entry.ID)
-		}
+		old, found, err := source.ReadFile(tree, path)
 		if err != nil {
-			return "", fmt.Errorf("read %s: %w", path, err)
+			return "", err
 		}
 		switch content := o.Edits[path]; {
 		case !found && content != nil:

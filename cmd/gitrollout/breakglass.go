@@ -71,7 +71,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	var moving []cluster.Applied
 	var failed error
 	for _, app := range apps {
-		found, err := inFlight(w, app)
+		found, err := inFlight(w.Client.Applied(), app, w.Cluster)
 		for _, a := range found {
 			if g.now {
 				err = errors.Join(err, checkClone(ctx, w, a))
@@ -158,10 +158,11 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 }
 
 // inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
-// step. Without any, it returns those whose pods are being replaced, or else all. The reconciler checks the release.
-func inFlight(w *console.Session, app string) ([]cluster.Applied, error) {
-	all := slices.DeleteFunc(w.Client.Applied(), func(a cluster.Applied) bool {
-		return a.App != app || w.Cluster != "" && a.Cluster != w.Cluster || a.Live.Hash == "" || a.Live.Serial == 0
+// step. Without any, it returns those whose pods are being replaced, or else all. It omits the Deployments of
+// experiments, because a rollback deletes them with their annotations. The reconciler checks the release.
+func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
+	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
+		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
 	})
 	if len(all) == 0 {
 		return nil, console.NoAppError(fmt.Sprintf(

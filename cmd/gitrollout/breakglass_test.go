@@ -68,4 +68,35 @@ func TestEndOfAbortNow(t *testing.T) {
 	}
 }
 
+// TestInFlight checks which workloads of an app "abort --break-glass" annotates.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	of := func(name, status string, change func(*cluster.Applied)) cluster.Applied {
+		a := cluster.Applied{App: "shop", Cluster: "prod", Workload: rollout.Workload{Namespace: "shop", Name: name}, Status: status,
+			Live: rollout.ObservedWorkload{Hash: "h1-1", Serial: 2, Complete: true}}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	moving := func(a *cluster.Applied) { a.Live.Complete = false }
+	foreign := func(a *cluster.Applied) { a.App = "pay" }
+	generated := func(a *cluster.Applied) { a.Generated, a.Live.Complete = true, false }
+	for name, c := range map[string]struct {
+		all  []cluster.Applied
+		want string
+	}{
+		"at a step":                  {[]cluster.Applied{of("db", "", nil), of("web", "held", moving)}, "web"},
+		"at a step without new pods": {[]cluster.Applied{of("db", "", nil), of("web", "", nil)}, "db web"},
+		"in the promotion":           {[]cluster.Applied{of("db", "", nil), of("web", "", moving)}, "web"},
+		"of another app":             {[]cluster.Applied{of("web", "", nil), of("pay", "held", foreign)}, "web"},
+		"of an experiment without other new pods": {[]cluster.Applied{of("db", "", nil), of("web", "", nil),
+			of("web-1-canary", "runs canary", generated), of("web-1-stable", "runs stable", generated)}, "db web"},
+	} {
+		found, err := inFlight(c.all, "shop", "prod")
+		must(t, err)
+		compare.CheckNamed(t, name, c.want, strings.Join(rollout.Mapped(found, func(a cluster.Applied) string { return a.Workload.Name }), " "))
+	}
+}
+
 func notAborting(a *report.App) { a.Decision.State.Phase, a.Input.Pending = rollout.Paused, nil }
