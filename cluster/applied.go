@@ -18,7 +18,8 @@ type Applied struct {
 	Generated bool // it runs an experiment, and is deleted at the end of the step
 }
 
-// Applied lists the applied workloads, sorted by app and name. It reads only the watch caches.
+// Applied lists the applied workloads, sorted by app and name. It lists a workload once, even if its kind is watched in
+// two versions. It reads only the watch caches.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {
@@ -40,5 +41,5 @@ func (c *Client) Applied() []Applied {
 	slices.SortFunc(all, func(a, b Applied) int {
 		return cmp.Or(cmp.Compare(a.App, b.App), a.Workload.Compare(b.Workload))
 	})
-	return all
+	return slices.CompactFunc(all, func(a, b Applied) bool { return a.Workload == b.Workload })
 }

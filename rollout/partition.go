@@ -47,8 +47,8 @@ var partitionStatus = PartitionStatus{
 
 const ownMinReady = "spec.minReadySeconds"
 
-// partitionedKinds are the built-in kinds. All are kinds of OpenKruise (apis/apps/v1alpha1 and v1beta1).
-var partitionedKinds = []Partitioned{
+// PartitionedKinds lists the built-in kinds. All are kinds of OpenKruise (apis/apps/v1alpha1 and v1beta1).
+var PartitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
 	{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
@@ -68,7 +68,7 @@ var partitionedKinds = []Partitioned{
 // with other apiVersions, p is nil, and the result "instead" lists these apiVersions.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
-	for _, p := range slices.Concat(more, partitionedKinds) {
+	for _, p := range slices.Concat(more, PartitionedKinds) {
 		switch is := p.Ref(); {
 		case p.APIVersion == apiVersion && p.Kind == kind:
 			return &p, nil

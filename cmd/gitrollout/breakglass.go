@@ -71,6 +71,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	var moving []cluster.Applied
 	var failed error
 	for _, app := range apps {
+		w.Client.Know(slices.Concat(rollout.PartitionedKinds, rollout.PartitionedOf(w.Apps[app])))
 		found, err := inFlight(w.Client.Applied(), app, w.Cluster)
 		for _, a := range found {
 			if g.now {

@@ -93,6 +93,7 @@ func openClusterView(ctx context.Context, told func(), why string, s streams) (*
 	if err := lookAt(ctx, w, func(string) { told() }, s); err != nil {
 		return nil, err
 	}
+	w.Client.Know(rollout.PartitionedKinds)
 	if w.Note != "" {
 		why += "; " + w.Note
 	}

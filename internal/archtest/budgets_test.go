@@ -27,7 +27,7 @@ var budgets = map[string]budget{
 	"publish":    {4_744, 100},
 	"reconciler": {7_663, 162},
 	"render":     {9_770, 106},
-	"rollout":    {6_489, 521},
+	"rollout":    {6_489, 522},
 	"simulate":   {3_515, 100},
 	"strategies": {8_035, 210},
 	"traffic":    {4_072, 23},
