@@ -1,7 +1,9 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,19 +30,16 @@ func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 }
 
 // requestWorkloads returns the workloads that have a request to abort, sorted.
-func requestWorkloads(in Input) (found []rollout.Workload) {
-	for w, live := range in.Observed.Workloads {
-		if live.BreakGlass != "" {
-			found = append(found, w)
-		}
-	}
-	slices.SortFunc(found, rollout.Workload.Compare)
-	return found
+func requestWorkloads(in Input) []rollout.Workload {
+	all := slices.SortedFunc(maps.Keys(in.Observed.Workloads), rollout.Workload.Compare)
+	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
-// IsRolledBack reports whether all pods have the stable version after a rollback that is not recorded, by its decision.
+// IsRolledBack reports whether all pods have the stable version after a rollback, by its decision. The rollback is not
+// recorded, or its record still has the phase Aborting, for example because a hook runs after the rollback.
 func IsRolledBack(in Input, d Decision) bool {
-	if in.Pending == nil || in.Pending.State.Source != d.State.Source || d.State.Phase != rollout.Aborting {
+	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
+	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {
 		return false // the rollback was decided just now, so the cluster is observed before it
 	}
 	in.State = d.State

@@ -73,6 +73,27 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
+// TestIsRolledBack checks when "abort --now" ends, because all pods have the stable version.
+func TestIsRolledBack(t *testing.T) {
+	back := rollout.State{Phase: rollout.Aborting, Source: "old", Rollback: &rollout.Rollback{To: "old"}}
+	delayed := back
+	delayed.Source = "new"
+	for name, c := range map[string]struct {
+		recorded rollout.State
+		pending  *Decision
+		want     bool
+	}{
+		"not recorded":              {rollout.State{Phase: rollout.Paused, Source: "new"}, &Decision{State: back}, true},
+		"not recorded, decided now": {rollout.State{Phase: rollout.Paused, Source: "new"}, nil, false},
+		"not recorded, pods go now": {rollout.State{Phase: rollout.Paused, Source: "new"}, &Decision{State: delayed}, false},
+		"recorded, and a hook runs": {back, nil, true},
+		"recorded, pods go now":     {delayed, nil, false},
+	} {
+		in := Input{State: c.recorded, Pending: c.pending, Source: &rollout.Render{}}
+		compare.CheckNamed(t, name, c.want, IsRolledBack(in, Decision{State: back}))
+	}
+}
+
 // TestAbortAgain checks a rollback by break glass, which may be the second one while Git has no record of the first. It applies the stable
 // commit at once only if the cluster has nothing of the release.
 func TestAbortAgain(t *testing.T) {

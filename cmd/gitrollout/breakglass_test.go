@@ -22,6 +22,9 @@ func TestEndOfAbortNow(t *testing.T) {
 	refused := func(reason cluster.Reason) error { return &cluster.Error{Ref: route, Reason: reason, Msg: "no"} }
 	const inPart = "app shop: all pods have the stable version, but the cluster refuses HTTPRoute shop/web: no; to continue, " +
 		"repeat the command"
+	hookRuns := func(a *report.App) {
+		a.Before, a.Input.State, a.Input.Pending = a.Decision.State, a.Decision.State, nil
+	}
 	podsLeft := func(a *report.App) { a.Decision.State.Source = "new" }
 	recorded := func(a *report.App) {
 		a.Before.Phase, a.Decision.State.Phase, a.Input.Pending = rollout.Aborting, rollout.Degraded, nil
@@ -34,6 +37,7 @@ func TestEndOfAbortNow(t *testing.T) {
 	}{
 		"rolled back":                          {nil, nil, "all pods have the stable version", "<nil>"},
 		"rolled back, as the clone records":    {nil, recorded, "all pods have the stable version", "<nil>"},
+		"rolled back, and its hook runs":       {nil, hookRuns, "all pods have the stable version", "<nil>"},
 		"pods are left":                        {nil, podsLeft, "", "<nil>"},
 		"a refused route":                      {refused(cluster.Denied), nil, "not rolled back", inPart},
 		"a refused route, as the clone says":   {refused(cluster.Forbidden), recorded, "not rolled back", inPart},
