@@ -3,8 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -61,12 +61,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
 // cut returns the longest prefix of s with at most limit bytes. It splits no UTF-8 character.
-func cut(s string, limit int) string {
-	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:min(limit, len(s))]
-}
+func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
 // Event is an event that another controller wrote.
 type Event struct {

@@ -117,23 +117,16 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 // lastLine returns the last line of a termination message, which may be the end of the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return shortened(rollout.OneLine(lines[len(lines)-1]))
+	return rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble)
 }
 
 func joined(parts ...string) string {
 	kept := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
+	return rollout.Cut(rollout.OneLine(strings.Join(kept, ": ")), maxTrouble)
 }
 
-// maxTrouble limits a reason in bytes, because long output of schedulers or registries would fill the state branch.
+// maxTrouble limits a reason's characters, because long output of schedulers or registries would fill the state branch.
 const maxTrouble = 300
-
-func shortened(s string) string {
-	if len(s) <= maxTrouble {
-		return s
-	}
-	return cut(s, maxTrouble) + "…"
-}
 
 func restarts(p *corev1.Pod) int {
 	n := 0

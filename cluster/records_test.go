@@ -151,8 +151,8 @@ func TestPodsInWords(t *testing.T) {
 
 func TestTroubleStaysShort(t *testing.T) {
 	long := joined("Unschedulable", strings.Repeat("größer ", 200))
-	if len(long) > maxTrouble+len("…") || !strings.HasSuffix(long, "…") || strings.ContainsRune(long, '\uFFFD') {
-		t.Errorf("%d bytes: %q", len(long), long)
+	if n := len([]rune(long)); n != maxTrouble || !strings.HasSuffix(long, "…") || strings.ContainsRune(long, '\uFFFD') {
+		t.Errorf("%d characters: %q", n, long)
 	}
 }
 

@@ -31,10 +31,10 @@ func (v value) text(to reflect.Value, f Field) {
 		if len(allowed) > 1 {
 			what = "one of " + what
 		}
-		v.fail(f.Tag.Get("fix"), "%q is not %s", cut(text), what)
+		v.fail(f.Tag.Get("fix"), "%q is not %s", Cut(text, maxShown), what)
 	}
 	if format, has := formats[f.Tag.Get("is")]; has && !format.Pattern.MatchString(text) {
-		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", cut(text), format.What)
+		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", Cut(text, maxShown), format.What)
 	}
 }
 
@@ -90,7 +90,7 @@ func (v value) duration(to *time.Duration, f Field) {
 		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
 			d, err := time.ParseDuration(text)
 			if err != nil {
-				v.fail(fix, "%q is not a duration", cut(text))
+				v.fail(fix, "%q is not a duration", Cut(text, maxShown))
 			}
 			if *to = d; d < 0 {
 				v.fail(cmp.Or(f.Tag.Get("fix"), fix), "%q is negative", text)
@@ -142,15 +142,10 @@ func Describe(raw any) string {
 	case []any:
 		return "a list"
 	case string:
-		return fmt.Sprintf("the string %q", cut(raw))
+		return fmt.Sprintf("the string %q", Cut(raw, maxShown))
 	default:
 		return fmt.Sprint(raw)
 	}
 }
 
-func cut(s string) string {
-	if len(s) <= 60 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:60], "") + "…"
-}
+const maxShown = 60 // characters of a value in an error

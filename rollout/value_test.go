@@ -30,7 +30,7 @@ func TestNumbersOfForms(t *testing.T) {
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
 		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "must be a duration, not 1.5"},
 		{true, "must be a duration, not true"},
-		{"2147483648", `"2147483648" is not a duration`}, {strings.Repeat("x", 61), `"` + strings.Repeat("x", 60) + `…" is not a duration`},
+		{"2147483648", `"2147483648" is not a duration`}, {strings.Repeat("x", 61), `"` + strings.Repeat("x", 59) + `…" is not a duration`},
 		{strings.Repeat("x", 60), `"` + strings.Repeat("x", 60) + `" is not a duration`},
 	} {
 		var f struct {
