@@ -103,12 +103,12 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops the cached results of all apps that are not in the list.
+// KeepOnly drops the cached results of apps that are not in the list, until the cache has no more apps than the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.cache, func(name string, _ []*cached) bool {
-		return !slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == name })
+		return len(r.cache) > len(apps) && !slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == name })
 	})
 }
 

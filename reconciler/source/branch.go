@@ -127,7 +127,7 @@ type Promotion struct {
 // Promotion reads an app's promotion file. It also tries the app's former names, so that a decision outlives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
-		if _, listed := b.Find(name); listed && name != app.Name {
+		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {
 			continue // the name belongs to another app now
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
