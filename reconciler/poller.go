@@ -36,6 +36,7 @@ type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
+	record  string // the head of the state branch when apps was made
 	apps    map[string]*appView
 	behind  error // why this view is outdated; while it is set, no app advances
 	failed  bool  // the view is outdated because a commit could not be read
@@ -45,6 +46,13 @@ type gitView struct {
 
 // main returns the id of the commit that this view shows.
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
+
+// isStill reports whether neither Git nor the record has changed, so that all apps stay. Apps without a configuration
+// also depend on commits that arrive in the mirror.
+func (v *gitView) isStill(next *gitView) bool {
+	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
+		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
+}
 
 // settings returns the configuration in force, or the defaults before the first readable configuration.
 func (v *gitView) settings(cluster string) *rollout.Config {
@@ -113,8 +121,12 @@ func (l *poller) look(ctx context.Context) error {
 		return err
 	}
 	touched, errs := l.readRecord(ctx, heads, pushes)
-	l.findApps(was, next)
-	errs = errors.Join(next.behind, errs, l.holdUnverified(ctx, was, next, heads.Refused))
+	if next.record, _ = l.states.at(); was.isStill(next) {
+		next = was
+	} else {
+		l.findApps(was, next)
+		errs = errors.Join(next.behind, errs, l.holdUnverified(ctx, was, next, heads.Refused))
+	}
 	l.publish(was, next, touched, answers)
 	for _, u := range next.branch.InvalidNames {
 		errs = errors.Join(errs, u.Err)
@@ -202,29 +214,9 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 			return nil, err
 		}
 	}
-	if touched, err = l.states.read(heads, pushes, states); err == nil {
-		l.hasRead = true
-	}
+	touched, err = l.states.read(heads, pushes, states)
+	l.hasRead = l.hasRead || err == nil
 	return touched, err
-}
-
-// verifyState returns an error for all apps if the state branch's head is untrusted. Otherwise, a signed commit of
-// gitrollout on top of that head would make the head look trusted.
-func (l *poller) verifyState(tree Snapshot) error {
-	if l.Believe == nil {
-		return nil
-	}
-	if err := l.Believe(tree); err != nil {
-		commit := tree.Commit()
-		return &rollout.InvalidError{
-			File: "the state branch",
-			Msg: fmt.Sprintf("commit %s by %s is not trusted: %v; no release advances",
-				rollout.ShortID(commit.ID), commit.Author, err),
-			Fix: "reset the branch to the last signed commit, or sign its current content: " +
-				"gitrollout state repair APP --signing-key FILE",
-		}
-	}
-	return nil
 }
 
 // findApps builds the view of each app in Git or on record. An app that left Git has a view while it is on record.
@@ -275,17 +267,20 @@ func (l *poller) removedApp(was, next *gitView, name string) *appView {
 }
 
 func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
-	moved := was == nil || was.main() != next.main()
-	judged := was != nil && was.branch.Policy != next.branch.Policy
+	moved, apps := was == nil || was.main() != next.main(), next.apps
+	if was == next { // no app differs
+		apps = nil
+	}
 	if was != nil && was.keys != next.keys {
 		l.approvals.forget()
 	}
 	l.seen.Store(next)
+	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
+		(was.behind == nil) != (next.behind == nil)
 	var listed []rollout.App
-	for _, name := range sortedKeys(next.apps) {
-		a := next.apps[name]
-		if was == nil || !a.same(was.apps[name]) || was.keys != next.keys || judged ||
-			(was.behind == nil) != (next.behind == nil) {
+	for _, name := range sortedKeys(apps) {
+		a := apps[name]
+		if isAll || !a.same(was.apps[name]) {
 			touched = append(touched, name)
 		}
 		if a.removed == nil && !a.unread && l.mayHandle(name) { // an unread app has no namespace yet
@@ -296,10 +291,10 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		l.renders.look(next.branch.Tree, next.line, listed)
 		touched = append(touched, l.states.proposers()...) // the proposals of these apps must be compared with the new head
 	} else {
-		l.renders.retry(next.branch.Tree, next.line, listed)
+		l.renders.retry(next)
 	}
-	if was != nil {
-		for _, name := range sortedKeys(was.apps) {
+	if was != nil && was != next {
+		for name := range was.apps {
 			if next.apps[name] == nil {
 				touched = append(touched, name) // the app's pass deletes the cached values
 			}
@@ -309,12 +304,12 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		touched = append(touched, l.states.names()...)
 	}
 	touched = slices.DeleteFunc(touched, func(name string) bool { return !l.mayHandle(name) })
+	slices.Sort(touched)
 	l.renders.prepare(l.states, next, touched)
 	if l.hasRead { // report the configuration before decisions use it
 		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
-	slices.Sort(touched)
 	for _, name := range putFirst(slices.Compact(touched), l.states.isInFlight) {
 		l.touch(name)
 	}

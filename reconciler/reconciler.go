@@ -108,6 +108,7 @@ func New(o Options) *Reconciler {
 		builder: &builder{&r.Options, reader, states, blame, r.errorLog.ofPanic},
 		fetcher: fetcher, queue: queue, touch: r.touch,
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
+		failed: map[string]bool{},
 	}
 	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want)}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}

@@ -21,10 +21,11 @@ type renderCache struct {
 	queue   *renderQueue
 	touch   func(app string)
 
-	mu    sync.Mutex
-	heads map[string]*headRender
-	at    map[string][]built       // the key is the app; most recently used first
-	named map[rollout.Ref][]string // the apps whose heads have an object
+	mu     sync.Mutex
+	heads  map[string]*headRender
+	at     map[string][]built       // the key is the app; most recently used first
+	named  map[rollout.Ref][]string // the apps whose heads have an object
+	failed map[string]bool          // the apps with a failed render, until the method retry drops them
 }
 
 type headRender struct {
@@ -141,6 +142,7 @@ func (c *renderCache) forget(app string) {
 	}
 	delete(c.heads, app)
 	delete(c.at, app)
+	delete(c.failed, app)
 }
 
 func (c *renderCache) all() (out []*rollout.Render) {
@@ -159,26 +161,27 @@ const mostLooks = 32
 
 // retry queues heads that could not be decrypted, because their keys may have arrived. If a render failed for a reason
 // outside of the repository, retry queues it after 1, 2, 4 … fetches.
-func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
+func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passes := func(b built) bool { return b.err != nil && !rollout.IsInvalid(b.err) }
-	for _, app := range apps {
-		h := c.heads[app.Name]
+	for _, name := range sortedKeys(c.failed) {
+		h, a := c.heads[name], v.apps[name]
 		switch {
-		case h == nil:
+		case h == nil || a == nil || a.removed != nil || a.unread:
 		case rollout.ReasonOf(h.head.Err) == rollout.HeldUndecryptable:
-			c.wantHead(tree, line, app)
-		case !passes(built{err: h.head.Err}) && !slices.ContainsFunc(c.at[app.Name], passes):
+			c.wantHead(v.branch.Tree, v.line, a.App)
+		case !passes(built{err: h.head.Err}) && !slices.ContainsFunc(c.at[name], passes):
 			h.looks, h.pause = 0, 0
+			delete(c.failed, name)
 		case h.looks < h.pause:
 			h.looks++
 		default:
 			h.looks, h.pause = 0, min(2*h.pause+1, mostLooks)
-			c.at[app.Name] = slices.DeleteFunc(c.at[app.Name], passes)
-			c.touch(app.Name)
+			c.at[name] = slices.DeleteFunc(c.at[name], passes)
+			c.touch(name)
 			if passes(built{err: h.head.Err}) {
-				c.wantHead(tree, line, app)
+				c.wantHead(v.branch.Tree, v.line, a.App)
 			}
 		}
 	}
@@ -202,6 +205,9 @@ func (c *renderCache) do(j job) {
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if made.Err != nil {
+		c.failed[j.app.Name] = true
+	}
 	if j.head {
 		c.headIs(j, made, policy)
 		return

@@ -326,11 +326,12 @@ func TestCommitThatIsForeign(t *testing.T) {
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
+	v.apps = map[string]*appView{"a": {App: apps[0]}}
 	s.fails = errors.New("the process that renders it was killed")
 	looks := func(n int) (tries int) {
 		before := len(s.rendered)
 		for range n {
-			r.renders.retry(v.branch.Tree, v.line, apps)
+			r.renders.retry(v)
 			r.renders.drain()
 		}
 		return len(s.rendered) - before
@@ -349,7 +350,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	r.renders.drain()
 	wantBuilt(t, r, "a", "1")
 	s.fails = &rollout.InvalidError{Msg: "is wrong"}
-	v = at("2", "3")
+	v.branch, v.line = at("2", "3").branch, at("2", "3").line
 	s.here["3"] = true
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()

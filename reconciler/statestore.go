@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 		return nil, nil
 	}
 	if heads.Proposals != nil {
-		touched = r.ownersOf(moved(r.proposals, heads.Proposals))
+		touched = r.ownersOf(heads.Proposals, r.proposals)
 		r.proposals = heads.Proposals
 	}
 	if states == nil {
@@ -135,27 +136,22 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps that own any of the proposals.
-func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
-	for _, app := range sortedKeys(r.apps) {
-		isMade := func(branch string) bool { return proposals[branch] != "" }
-		if slices.ContainsFunc(rollout.ProposalBranches(r.cluster, app), isMade) {
+// ownersOf returns the recorded apps of the proposals that are not in the map "before" with the same commit.
+func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
+	for branch, commit := range proposals {
+		app := branch[strings.LastIndex(branch, "/")+1:]
+		isIts := slices.Contains(rollout.ProposalBranches(r.cluster, app), branch)
+		if _, known := r.apps[app]; known && isIts && before[branch] != commit {
 			apps = append(apps, app)
 		}
 	}
 	return apps
 }
 
-func moved(before, now map[string]string) map[string]string {
-	all := maps.Clone(now)
-	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
-	return all
-}
-
 func (r *stateStore) proposers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ownersOf(r.proposals)
+	return r.ownersOf(r.proposals, nil)
 }
 
 // readState reads one app's file, and reports whether the state changed.
@@ -256,15 +252,16 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 	}
 }
 
-// unreadable returns the errors of apps with unreadable states.
+// unreadable returns the errors of apps with unreadable states, sorted.
 func (r *stateStore) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range sortedKeys(r.apps) {
-		if err := r.apps[name].err; err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", name, err))
+	for name, e := range r.apps {
+		if e.err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", name, e.err))
 		}
 	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 

@@ -11,6 +11,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
+// verifyState returns an error for all apps if the state branch's head is untrusted. Otherwise, a signed commit of
+// gitrollout on top of that head would make the head look trusted.
+func (l *poller) verifyState(tree Snapshot) error {
+	if l.Believe == nil {
+		return nil
+	}
+	if err := l.Believe(tree); err != nil {
+		commit := tree.Commit()
+		return &rollout.InvalidError{
+			File: "the state branch",
+			Msg: fmt.Sprintf("commit %s by %s is not trusted: %v; no release advances",
+				rollout.ShortID(commit.ID), commit.Author, err),
+			Fix: "reset the branch to the last signed commit, or sign its current content: " +
+				"gitrollout state repair APP --signing-key FILE",
+		}
+	}
+	return nil
+}
+
 // holdUnverified holds the apps (phase Held) that would change if they followed a refused head of the users' branch.
 func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
