@@ -26,6 +26,22 @@ func TestIdleLookIsFree(t *testing.T) {
 	}
 }
 
+// TestUnchangedAppIsRenderedOnce checks that a new head that does not change an app costs one render of the app. The
+// commits before the head are rendered only if the app has changed.
+func TestUnchangedAppIsRenderedOnce(t *testing.T) {
+	s, r := newShelf()
+	s.same = map[string]string{"second": "first"}
+	shop := app("shop")
+	r.renders.look(readable("first"), nil, []rollout.App{shop})
+	r.renders.drain()
+	for _, v := range []*gitView{at("first", "second"), at("second", "third")} {
+		r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+		r.renders.drain()
+	}
+	compare.Check(t, []string{"shop first", "shop second", "shop third", "shop second"}, s.rendered)
+	wantHead(t, r, at("third"), "shop", "third")
+}
+
 // TestOwnersOfProposals checks that a proposal's branch leads to its app, if the app is on record.
 func TestOwnersOfProposals(t *testing.T) {
 	_, r := newShelf()

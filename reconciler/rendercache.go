@@ -110,7 +110,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 		}
 		h.want, h.line = commit, line
 	}
-	c.queue.add(job{what{app, h.want, true}, tree, h.line})
+	c.queue.add(job{what{app, h.want, true}, tree, h.line, h.head.Render})
 	return h
 }
 
@@ -270,7 +270,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
 	if isNewest && h.isUnblamed && len(line) > 0 {
 		h.missed = true
-		c.queue.add(job{what{h.app, h.of, true}, tree, line})
+		c.queue.add(job{what{h.app, h.of, true}, tree, line, nil})
 		return
 	}
 	if isNewest {
@@ -308,6 +308,9 @@ func (b *builder) build(j job) (made strategies.Head) {
 		if back := b.rollbackRender(j.tree, j.app, reason); back != nil {
 			made.Render, made.Err = back, nil
 		}
+	}
+	if was := j.was; was != nil && made.Err == nil && was.App == j.app && was.Digest == made.Render.Digest {
+		return made // headIs keeps the commit of the last render
 	}
 	return b.blame.head(j, made)
 }

@@ -17,7 +17,8 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // the commits from the former head to this head
+	line []Snapshot      // the commits from the former head to this head
+	was  *rollout.Render // the head's last render
 }
 
 // renderQueue holds jobs. Jobs of apps in flight come first. A slow app occupies only one worker.

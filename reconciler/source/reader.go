@@ -149,7 +149,7 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 // RenderHead renders an app at the head and checks its permissions. A forbidden object gives an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
-	if err == nil {
+	if err == nil && len(r.within) > 0 {
 		err = render.Reach(tree, built, r.within)
 	}
 	if err == nil {
