@@ -38,8 +38,9 @@ type gitView struct {
 	keys    string
 	record  string // the head of the state branch when apps was made
 	apps    map[string]*appView
-	behind  error // why this view is outdated; while it is set, no app advances
-	failed  bool  // the view is outdated because a commit could not be read
+	gone    []string // the recorded apps that Git does not list, sorted
+	behind  error    // why this view is outdated; while it is set, no app advances
+	failed  bool     // the view is outdated because a commit could not be read
 	// the commits of the users' branch since the last view; nil if unknown
 	line []Snapshot
 }
@@ -227,7 +228,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 	for _, name := range l.states.names() {
 		if next.apps[name] == nil {
-			next.apps[name] = l.removedApp(was, next, name)
+			next.apps[name], next.gone = l.removedApp(was, next, name), append(next.gone, name)
 		}
 	}
 	for name, a := range next.apps {

@@ -21,10 +21,9 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
 	}
-	for _, name := range p.states.names() {
-		old := v.apps[name]
+	for _, name := range v.gone {
 		e, _ := p.states.of(name)
-		if old == nil || old.removed == nil || e.err != nil || e.state.Source == "" {
+		if v.apps[name].removed == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
