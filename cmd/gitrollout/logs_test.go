@@ -137,7 +137,9 @@ func TestLogsOverABrokenConnection(t *testing.T) {
 	await(t, "all pods", func() bool { return strings.Count(out.String(), " app | begun v1\n") == 2 })
 	cut()
 	w.appendLog("v1", "after the break")
-	await(t, "the later lines", func() bool { return strings.Count(out.String(), " app | after the break\n") == 2 })
+	await(t, "the later lines, and the lines of init containers", func() bool {
+		return strings.Count(out.String(), " app | after the break\n") == 2 && strings.Count(out.String(), " migrate | migrated v1\n") >= 2
+	})
 	for _, line := range []string{" migrate | migrated v1\n", " app | old\n", " app | begun v1\n"} {
 		if n := strings.Count(out.String(), line); n != 2 {
 			t.Errorf("%q is there %d times", line, n)
