@@ -280,6 +280,9 @@ func TestLeavingARelease(t *testing.T) {
 		"AbortInPlace": {"in place stable needs their room", nil, abort, nil, want{commitID(1), true, 0}},
 		"AbortPromoting": {"while promoting stable is no longer whole", surge, abort,
 			func(in *Input) { in.State.Phase = rollout.Promoting }, want{commitID(1), true, 0}},
+		"AbortStalled": {"also while promoting stalls", surge, abort, func(in *Input) {
+			in.State.Phase, in.State.Progress[0] = rollout.Stalled, plan.Compile(in.Source.Specs[0]).Enter(99, in.Now)
+		}, want{commitID(1), true, 0}},
 		"Deadline": {"progressDeadlineAbort", func(s *rollout.Spec) { s.ProgressDeadlineAbort = true },
 			func(x *source) { x.promotion = nil }, func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{commitID(1), true, 0}},
 	}

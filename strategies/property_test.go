@@ -42,6 +42,7 @@ var regressions = map[string][]uint64{
 	"Scales":      {324, 525, 553},
 	"Crashes":     {288, 563, 1031},
 	"Everything":  {334, 762},
+	"Experiments": {1006},
 }
 
 func TestMain(m *testing.M) {
