@@ -25,7 +25,7 @@ type Level string
 
 // The levels.
 const (
-	Refused Level = "refused" // the change fails: the API server rejects it, or a step never ends
+	Refused Level = "refused" // the change fails, because the API server rejects it
 	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at the same time
 	Hint    Level = "hint"    // the change works, and the author should know the note
 )
@@ -43,7 +43,7 @@ func notes(in Input, a App) []Note {
 	for _, o := range a.Objects {
 		all = append(all, c.atOnce(o)...)
 	}
-	all = append(all, endless(a)...)
+	all = append(all, withoutPods(a)...)
 	all = append(all, c.changedSteps(a)...)
 	all = append(all, c.hints(a)...)
 	slices.SortStableFunc(all, func(x, y Note) int {
@@ -59,20 +59,18 @@ type comparison struct {
 	before, after map[rollout.Ref]rollout.Object
 }
 
-// endless returns notes about steps that send requests to a version without pods. Such a step never ends.
-func endless(a App) []Note {
+// withoutPods returns notes about weights that send no requests, because the step has no pods of the new version.
+func withoutPods(a App) []Note {
 	var all []Note
 	for _, w := range a.Workloads {
 		for i, s := range w.Stages {
-			if !w.Routed || s.Weight == 0 || s.Canary > 0 {
+			if !w.Routed || s.Weight+s.Canary > 0 || s.Text == "setWeight 0" || !strings.HasPrefix(s.Text, "setWeight ") {
 				continue
 			}
 			all = append(all, Note{
-				Level: Refused, Code: "NoPods", Object: w.Workload.Ref().String(),
-				Message: fmt.Sprintf(
-					"step %d, %s, never ends: it sends %s of the requests to the new version, which has no pods then",
-					i+1, s.Text, w.Share(s.Weight)),
-				Fix: "give the new version pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
+				Level: Hint, Code: "NoPods", Object: w.Workload.Ref().String(),
+				Message: fmt.Sprintf("step %d, %s, sends no requests to the new version, which has no pods then", i+1, s.Text),
+				Fix:     "give the new version pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
 			})
 			break
 		}

@@ -46,18 +46,17 @@ func canaryStages(spec rollout.Spec) []Stage {
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
-	taken := false // whether a setCanaryScale follows the newest setWeight
 	for i, step := range c.Steps {
 		s := Stage{Name: step.Name, Wait: PodsWait{}}
 		switch {
 		case step.SetWeight != nil:
-			weight, taken = *step.SetWeight, false
+			weight = *step.SetWeight
 			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // setWeight sets the pods, so it replaces setCanaryScale
 				scale = nil
 			}
 			s.Text = fmt.Sprintf("setWeight %d", weight)
 		case step.SetCanaryScale != nil:
-			scale, taken = step.SetCanaryScale, true
+			scale = step.SetCanaryScale
 			s.Text = scaleText(*scale)
 			if scale.MatchTrafficWeight {
 				scale = nil
@@ -75,8 +74,8 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Weight, s.Routes = weight, routes
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
-		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight never completes
+		if c.Traffic != nil && s.Counts(100).Canary == 0 {
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so the weight waits for a step with pods
 		}
 		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // otherwise no request has the headers
 			s.Headers, s.Text = step.Headers, s.Text+", headers "+strings.Join(step.Headers.Names(), ", ")

@@ -176,6 +176,17 @@ func TestPlans(t *testing.T) {
 				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10, Wait: PodsWait{}},
 				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10, Wait: PodsWait{}},
 			}},
+		"NoPods": {"without pods a weight waits for a step with pods",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}, Steps: []rollout.Step{
+				scale(rollout.CanaryScale{Replicas: new(0)}), weight(20), scale(rollout.CanaryScale{Replicas: new(3)}),
+			}}},
+			[]row{
+				{Text: "setCanaryScale replicas 0", Stable: 10, Wait: PodsWait{}},
+				{Text: "setWeight 20", Stable: 10, Wait: PodsWait{}},
+				{Text: "setCanaryScale replicas 3", Weight: 20, Canary: 3, Stable: 10, Wait: PodsWait{}},
+				{Name: "route-all", Text: "send all requests to the new version", Weight: 100, Canary: 10, Stable: 10, Wait: PodsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: DelayWait{}, Switched: true},
+			}},
 		"Handover": {"with a Service and a delay, a full set and the switch follow the steps", delayed(rollout.Surge, weight(20)),
 			[]row{
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
