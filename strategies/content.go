@@ -22,9 +22,10 @@ func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the running content of an app without Rollout documents as a release, or nil if its hash is unknown.
+// served returns the running content of an app without Rollout documents as a release. It returns nil if the content's
+// hash is unknown, or if the content has no objects, because a rollback to it would remove all objects.
 func served(in Input) *rollout.Release {
-	if in.Source.Content == "" {
+	if in.Source.Content == "" || len(in.Source.Objects) == 0 {
 		return nil
 	}
 	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: in.Source.Commit.Author,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -88,6 +89,15 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 	if made != wantMade || w.state.Phase != phase || w.config != config || live != version {
 		w.t.Errorf("Jobs %q, %s, configuration %s, %s; want %q, %s, %s, %s\nheld %+v, %s", made, w.state.Phase, w.config, live,
 			wantMade, phase, config, version, w.state.Held, w.state.Reason)
+	}
+}
+
+// TestStandingContent checks that an app's content without objects is no version for a rollback.
+func TestStandingContent(t *testing.T) {
+	for objects, want := range map[int]bool{0: false, 1: true} {
+		in := Input{Source: &rollout.Render{Content: "c1-old", Objects: make([]rollout.Object, objects)}}
+		in.Head.Render = &rollout.Render{Content: "c1-new", Hooked: true}
+		compare.CheckNamed(t, fmt.Sprintf("a stable version of %d objects", objects), want, standing(in) != nil)
 	}
 }
 
