@@ -32,17 +32,13 @@ func (k *applier) apply(
 	app := t.app.Name
 	ctx, end := k.begin(ctx, report.PartApply, app)
 	defer func() { end(err) }()
-	objects, err := k.desired(ctx, t, m, state, now)
-	if err != nil {
-		return err
+	objects, rendered, err := k.desired(ctx, &t, m, state, now)
+	if err != nil || state.Phase != rollout.Aborting && strategies.RequestedAbort(t.input) != "" {
+		return err // after a request to abort, only the next decision's rollback is applied
 	}
 	if t.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
 		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
-	}
-	rendered, unread := k.renders.render(ctx, t.app.App, state.Source)
-	if unread != nil {
-		return unread
 	}
 	m.routing.applying(strategies.Routing(state, rendered))
 	isLeft := func(o rollout.Object) bool { return strategies.IsLeftToHook(state, o) }
@@ -94,15 +90,15 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
+// desired returns a state's objects, and the render of its commit. It sets t.input to the state and a new observation.
 func (k *applier) desired(
-	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
-) ([]rollout.Object, error) {
-	in := t.input
-	in.State, in.Now = state, now
-	rendered, err := k.renders.render(ctx, t.app.App, state.Source)
-	if err != nil {
-		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
+	ctx context.Context, t *transition, m *appCache, state rollout.State, now time.Time,
+) (objects []rollout.Object, rendered *rollout.Render, err error) {
+	t.input.State, t.input.Now = state, now
+	if rendered, err = k.renders.render(ctx, t.app.App, state.Source); err != nil {
+		return nil, nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
 	}
-	k.gatherer(k.renders).Look(&in)
-	return k.gatherer(k.renders).Desired(ctx, in, m.routing.since(state, rendered, now))
+	k.gatherer(k.renders).Look(&t.input)
+	objects, err = k.gatherer(k.renders).Desired(ctx, t.input, m.routing.since(state, rendered, now))
+	return objects, rendered, err
 }

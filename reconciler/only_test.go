@@ -34,12 +34,6 @@ func TestOnlyRollbacks(t *testing.T) {
 		w.passes(10)
 		compare.CheckNamed(t, "patched pods", 0, roles.asked)
 	}
-	request := func() {
-		for _, d := range w.cluster.Deployments {
-			s := w.state()
-			d.BreakGlass = rollout.BreakGlass{Release: s.Release.Hash, Serial: s.Serial, Reason: "v2 burns", At: w.now}.Encode()
-		}
-	}
 
 	writesNothing := func(app string) {
 		t.Helper()
@@ -49,7 +43,7 @@ func TestOnlyRollbacks(t *testing.T) {
 	}
 
 	writesNothing("shop")
-	request()
+	w.breakGlass()
 	writesNothing("cart")
 	start("shop")
 	w.want(rollout.Paused, 0)
@@ -73,4 +67,28 @@ func TestOnlyRollbacks(t *testing.T) {
 	w.pass()
 	w.want(rollout.Aborting, 0)
 	compare.CheckNamed(t, "recorded reason", "aborted by break glass: v2 burns", w.state().Reason)
+}
+
+// TestAbortDuringAPush requests an abort in the cluster while the process pushes a promotion. The process must not apply the promotion, and
+// its next pass rolls back.
+func TestAbortDuringAPush(t *testing.T) {
+	w := paused(t, nil)
+	w.commit("promoted", promotion(w, "full"))
+	w.git.refuse = func(rollout.Update) error {
+		w.breakGlass()
+		return nil
+	}
+	w.pass()
+	w.git.refuse = nil
+	w.want(rollout.Promoting, 2)
+	w.settle()
+	w.want(rollout.Degraded, 0)
+}
+
+// breakGlass requests the abort of the app shop's release by an annotation of each Deployment.
+func (w *world) breakGlass() {
+	for _, d := range w.cluster.Deployments {
+		s := w.state()
+		d.BreakGlass = rollout.BreakGlass{Release: s.Release.Hash, Serial: s.Serial, Reason: "v2 burns", At: w.now}.Encode()
+	}
 }

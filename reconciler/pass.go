@@ -207,7 +207,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	if next.Source == "" || s.app.removed != nil {
 		return
 	}
-	if objects, err := k.desired(ctx, s.transition, s.cache, *next, s.input.Now); err == nil {
+	if objects, _, err := k.desired(ctx, new(s.transition), s.cache, *next, s.input.Now); err == nil {
 		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
 	}
 }
@@ -296,7 +296,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 // evict deletes pods that the workloads' controllers do not replace. The first pass of a rollback deletes none, because
 // the cluster still has the step's objects. A restart deletes none after a failed apply: replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
-	begins := s.decision.Rollback && s.input.State.Phase != rollout.Aborting
+	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
+	begins := isAborted && s.input.State.Phase != rollout.Aborting
 	if begins || s.input.State.Release == nil && (s.err != nil || s.app.removed != nil) {
 		return nil
 	}
@@ -335,11 +336,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 
 // accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app (phase Held).
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
-	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := k.renders.render(ctx, s.app.App, commit)
+	objects, rendered, err := k.desired(ctx, new(s.transition), s.cache, s.decision.State, s.input.Now)
 	if err != nil {
 		return nil, err
 	}

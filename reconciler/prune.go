@@ -29,7 +29,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 		next.Kept = ""
 		return d, false, nil
 	case t.app.removed == nil:
-		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
+		objects, _, err := k.desired(ctx, &t, m, *next, t.input.Now)
 		if err != nil {
 			return d, false, nil // the method apply reports the error
 		}

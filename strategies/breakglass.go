@@ -11,8 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// requestedAbort returns the text of a request in the cluster that aborts the release in flight without Git, or "".
-func requestedAbort(in Input) string {
+// RequestedAbort returns the text of a request in the cluster that aborts the release in flight without Git, or "".
+func RequestedAbort(in Input) string {
+	in.State = workloads.Reopened(in.State)
 	for _, w := range requestWorkloads(in) {
 		if b, err := rollout.ParseBreakGlass(in.Observed.Workloads[w].BreakGlass); err == nil && aborts(in, w, b) {
 			return b.Text()

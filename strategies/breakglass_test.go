@@ -53,7 +53,7 @@ func TestBreakGlass(t *testing.T) {
 		"the former version is kept": {b.Encode(), func(in *Input) {
 			in.State.Draining = &rollout.Draining{Release: *in.State.Stable}
 			in.State.Phase, in.State.Stable, in.State.Release = rollout.Healthy, in.State.Release, nil
-		}, false, false, "Git gets"},
+		}, true, false, "Git gets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{
@@ -64,7 +64,7 @@ func TestBreakGlass(t *testing.T) {
 				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {BreakGlass: c.value}}},
 			}
 			c.change(&in)
-			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && requestedAbort(in) != "")
+			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && RequestedAbort(in) != "")
 			compare.CheckNamed(t, "spent", c.spent, len(FinishedRequests(in)) > 0)
 			if got := strings.Join(RequestWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
 				t.Errorf("warnings %q, want %q", got, c.warns)

@@ -110,8 +110,8 @@ func mustRetreat(in Input) string {
 		return ""
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
-	case requestedAbort(in) != "":
-		return requestedAbort(in)
+	case RequestedAbort(in) != "":
+		return RequestedAbort(in)
 	case s.Draining != nil:
 		return "" // the release is stable, so only an abort rolls it back
 	}

@@ -29,7 +29,7 @@ func rollback(in Input, why cause) Decision {
 			mayShare(m) && hasExperimentPods(in, m)
 	}
 	// Another process may have applied a rollback that is not recorded. Then no pod is left that must stay.
-	if !workloads.IsPromoting(s) && (requestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
+	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
 			delay = max(delay, abortDelay(in))

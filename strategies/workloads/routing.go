@@ -59,14 +59,10 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// IsRouted reports whether the last recorded route sends requests to the new version.
-func (m Staged) IsRouted() bool {
-	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0)
-}
-
 // StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
-	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
+	return m.Routed != nil && m.Routing != nil &&
+		(m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0 || !m.isSettled(v))
 }
 
 // isSettled reports whether all proxies know the last route, because the settle time has passed.
