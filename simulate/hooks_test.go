@@ -130,7 +130,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether all pods of an app without Rollout documents have the recorded content, or a Job of the release runs.
+// isFollowed reports whether all pods of an app have the recorded content, or a Job of the release runs. The release has no steps.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash

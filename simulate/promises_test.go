@@ -1194,7 +1194,7 @@ func (p *promises) takenBack(app, commit string) string {
 		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0, byHand) &&
 			!p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
-	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
+	all = all || len(s.Progress) == 0 && p.u.isFollowed(app, s)
 	// If a workload has no Rollout document any more, its steps are unknown.
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""

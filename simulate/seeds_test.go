@@ -116,8 +116,8 @@ var again = map[string][]uint64{
 	// a Service sends all users of the other workload to new pods.
 	"Pushes": {180, 4000432, 8200059},
 	// A second user's abort, by which pods of a release that was rolled back already started again; a request that names a serial to come; an
-	// abort of a step that was recorded and not applied.
-	"BreakGlassNow": {66, 7000066, 7002740},
+	// abort of a step that was recorded and not applied; a rollback while a switch was being recorded.
+	"BreakGlassNow": {66, 7000066, 7002740, 9100328},
 	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before but
 	// was pushed later; steps that match no request, after steps that did.
 	"Analyses": {27, 2305, 70109, 93047},
@@ -152,8 +152,9 @@ var again = map[string][]uint64{
 	// second last name; a moved owner; a workload that has pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
-	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
-	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181},
+	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand; documents that
+	// change nothing else while a Job runs; a release after a commit without objects.
+	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181, 6000151, 6000160},
 	// A scale-up before Kubernetes saw 0 replicas; matched users after a restart of gitrollout; a scale-up before the last pods were gone;
 	// stable pods that no process saw start; a kill of the only pod while Git refuses to record the promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
