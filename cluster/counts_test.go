@@ -67,7 +67,7 @@ func TestNodesAreRead(t *testing.T) {
 	out := rollout.ObservedWorkload{Revisions: []rollout.Revision{{Name: "web-b", Current: true, Pods: 1}, {Name: "web-a", Pods: 9}}}
 	kind.finish(got, &out)
 	if out.Floor != 9 || out.Strays != 1 || out.Revisions[0].Desired != 2 || out.Revisions[1].Desired != 8 || !out.Revisions[1].Base {
-		t.Errorf("of ten nodes of which one has no pod, beside a node with a pod that should have none: %+v", out)
+		t.Errorf("one of ten nodes has no pod, and another node has a surplus pod: %+v", out)
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkRestart checks, after each change, that only a restart deletes a pod, and only a pod from before the restart. If no event is due
-// (what is ""), no such pod may be left. If maxUnavailable is 0 or all pods, one pod may be missing. The guard checks other values.
+// checkRestart checks, after each change, that only a restart deletes a pod, and only a pod from before the restart. With an
+// empty change, no event is due, and no older pod may remain. If maxUnavailable is 0 or all pods, one pod may be missing. The guard checks
+// other values.
 func (p *promises) checkRestart(what string) {
 	if !p.u.chaos.restarts {
 		return

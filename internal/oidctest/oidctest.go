@@ -78,7 +78,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	asked, ok := p.asked[r.FormValue("code")]
 	delete(p.asked, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != "dash" || secret != "s3cret" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || r.FormValue("redirect_uri") != asked.Get("redirect_uri") {
+	if !ok || id != "dash" || secret != "s3cret" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) ||
+		r.FormValue("redirect_uri") != asked.Get("redirect_uri") {
 		send(w, 400, map[string]string{"error": "invalid_grant"})
 		return
 	}

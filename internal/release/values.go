@@ -141,7 +141,8 @@ func chartFiles(source string) (map[string]string, error) {
 	files["README.md"] = valuesTable(all)
 	for name, part := range map[string]any{
 		"rules/loop.yaml": base.rules("loop-role.yaml"), "rules/secrets.yaml": base.rules("secrets/role.yaml"),
-		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/hooks.yaml": base.rules("hooks/role.yaml"), "rules/held.yaml": base.at("admission/policy.yaml", "spec"),
+		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/hooks.yaml": base.rules("hooks/role.yaml"),
+		"rules/held.yaml": base.at("admission/policy.yaml", "spec"),
 	} {
 		text, err := yaml.Marshal(part)
 		if err != nil {
