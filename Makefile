@@ -44,10 +44,11 @@ E2E := internal/e2e
 TIER ?= -short
 # make vet checks all packages, so go test need not. Debug information would take a quarter of the time to link.
 TEST = $(GO) test -vet=off -ldflags=-w -exec $(ROOT)/.ci/measured
-# A busy machine can stall tests that run programs or a control plane. Both tiers print failed tests. make test repeats a
-# failed test once, alone (.ci/again), and prints at its end each test that then passed.
+# A busy machine can stall tests that run programs or a control plane. Both tiers repeat such a failed test once, alone
+# (.ci/again), and print at their end each test that then passed.
 export FLAKY := $(ROOT)/bin/flaky
-TEST_REAL = $(if $(TIER),$(ROOT)/.ci/again) $(TEST)
+TEST_REAL = $(ROOT)/.ci/again $(TEST)
+flaky = [ ! -s '$(FLAKY)' ] || { echo "flaky tests: failed once and passed alone:"; cat '$(FLAKY)'; }
 # The CPU seconds of each package: .ci/measured writes this file, and .ci/slowest prints it.
 export TEST_TIMES ?= $(ROOT)/bin/test-times
 # Tests that only compute have a lower priority than releases on a cluster: a quarter of a busy processor.
@@ -109,13 +110,14 @@ push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=reg
 
 test: programs vet fmt-check build localcluster kubectl traefik ## Run each behaviour once, and all packages with -short: 15 minutes; CI runs this target
 	@$(MAKE) --no-print-directory tier TIER=-short
-	@[ ! -s '$(FLAKY)' ] || { echo "flaky tests: failed once and passed alone; make test-all would fail:"; cat '$(FLAKY)'; }
+	@$(flaky)
 	@echo "make test-all also runs: all rows of tables, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
 
 test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: an hour and a half; before a release, or for a wide change
 	@failed=; \
 	$(MAKE) --no-print-directory tier TIER= BUDGETS=.ci/budgets || failed=1; \
 	for part in test-race-program test-peers hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \
+	$(flaky); \
 	[ -z "$$failed" ]
 
 # Tests that only compute run beside tests with a cluster, in the time that these leave. The long form of test-traffic
@@ -174,7 +176,7 @@ race-list:
 	@echo $(RACE) $(RACE_LONG) $(RACE_SERVERS) $(RACE_ALL)
 
 test-race-program: build localcluster
-	TEST_LABEL=race .ci/with-cluster $(TEST) -race -short -parallel 8 -timeout 60m $(RACE_ALL)
+	TEST_LABEL=race .ci/with-cluster $(TEST_REAL) -race -short -parallel 8 -timeout 60m $(RACE_ALL)
 
 test-program:
 	cd $(E2E) && $(TEST_REAL) $(TIER) -p 2 -parallel 6 -timeout $(if $(TIER),45m,120m) . ./dashboard
