@@ -95,6 +95,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	// Wrap the transport, so that the counter also counts retries and the requests of restarted watches.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next} })
 	if err := c.connect(own); err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}

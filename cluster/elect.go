@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,10 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	var elector *leaderelection.LeaderElector
+	// Check tolerates a negative time, so a change is refused from RenewDeadline on, at which client-go gives up.
+	holds := func() bool { return elector.IsLeader() && elector.Check(e.Renew-e.Duration) == nil }
+	elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
@@ -46,7 +50,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				e.Leading()
-				turn.take(ctx, leading, work)
+				turn.take(context.WithValue(ctx, leaseKey{}, holds), leading, work)
 				stop()
 			},
 			OnStoppedLeading: func() {},
@@ -108,6 +112,23 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 	defer stop()
 	defer context.AfterFunc(leading, stop)()
 	if t.err = work(working); t.err == nil && leading.Err() != nil {
-		t.err = errors.New("the Lease is lost: another replica continues")
+		t.err = errLeaseLost
 	}
+}
+
+var errLeaseLost = errors.New("the Lease is lost: another replica continues")
+
+// leaseKey is the context key of a func() bool that reports whether this process still holds the Lease.
+type leaseKey struct{}
+
+// fenced is a RoundTripper that sends no change if the Lease of the request's context is lost. A process that was
+// suspended may continue in the middle of a pass, before client-go notices the loss and ends the context.
+type fenced struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if holds, elected := r.Context().Value(leaseKey{}).(func() bool); elected && r.Method != http.MethodGet && !holds() {
+		return nil, errLeaseLost
+	}
+	return t.next.RoundTrip(r)
 }

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -85,19 +86,28 @@ func TestDrained(t *testing.T) {
 	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, which is 4, and not to the 6 pods
 }
 
-// TestAReplicaWakesUp suspends the leader's process, as if its machine were suspended. Another replica starts the next
-// release. When the suspended process resumes, it writes nothing and exits.
+// TestAReplicaWakesUp suspends the leader's process while it pushes a record, as if its machine were suspended. Another replica starts the
+// next release. When the suspended process resumes, it does not apply its record, writes nothing and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
-	replicas := []*world{w.start(flags...), w.twin().start(flags...)}
+	started, stopped := make(chan []*world, 1), make(chan *world, 1)
+	w.server.Fault(gittest.Faults{BeforePush: func(n int) {
+		if n != 2 { // the second push records Healthy, which the process then applies
+			return
+		}
+		replicas := <-started
+		old := replicas[slices.IndexFunc(replicas, func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") })]
+		if err := old.process.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+		stopped <- old
+	}})
+	started <- []*world{w.start(flags...), w.twin().start(flags...)}
 	w.awaitHealthy(w.repo.Head())
-	leader := slices.IndexFunc(replicas, func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") })
-	old := replicas[leader]
-	w.until("its log has the recorded phase", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
-	must(t, old.process.Process.Signal(syscall.SIGSTOP))
+	old := <-stopped
 	was := len(old.log.String())
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
@@ -113,7 +123,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	old.mu.Unlock()
 	log := old.log.String()[was:]
 	isTold := strings.Contains(log, "another gitrollout has taken over") || strings.Contains(log, "another replica continues")
-	if strings.Contains(log, "msg=transition") || !isTold {
+	if strings.Contains(log, "commit="+commit) || !isTold {
 		t.Errorf("its log after it woke up:\n%s", log)
 	}
 	compare.CheckNamed(t, "the state branch after it woke up", recorded, w.repo.Ref(w.stateBranch()))
