@@ -21,8 +21,8 @@ import (
 
 // TestBreakGlassNow aborts releases by "abort --break-glass --now" from a clone, after a kill of the reconciler. First, Git is away, and
 // two users abort at once; when Git is back, it has a newer version. Then Git works, and a reconciler starts during the command.
+// The test is not parallel, because a Lease of any namespace stops the command, and TestReplicas and TestAReplicaWakesUp hold one.
 func TestBreakGlassNow(t *testing.T) {
-	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := running(t, app.files())
 	old := w.userClone()
@@ -96,8 +96,8 @@ func TestBreakGlassNow(t *testing.T) {
 }
 
 // TestBreakGlassNowIsRefused aborts a release by "abort --break-glass --now" while the API server refuses writes of the app's ConfigMap.
-// All pods get the stable version. Then the command fails, and names the ConfigMap. The test is not parallel, because TestBreakGlassNow
-// holds a Lease that stops the command in all namespaces.
+// All pods get the stable version. Then the command fails, and names the ConfigMap. Like TestBreakGlassNow, the test
+// is not parallel.
 func TestBreakGlassNowIsRefused(t *testing.T) {
 	files := func(version string) map[string]string {
 		app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}").at(version)
