@@ -68,6 +68,8 @@ type Compare struct {
 	MaxIncrease float64 `json:"maxIncrease"`
 	// Confidence is 1 minus the allowed probability of a false failure, over all measurements; default 0.999.
 	Confidence float64 `json:"confidence"`
+	// Histogram means that the query returns cumulative buckets (label le, or a native histogram) instead of [bad, all].
+	Histogram bool `json:"histogram,omitempty"`
 }
 
 // SecretRef names one key of a Secret in the app's namespace.
@@ -98,6 +100,7 @@ type MetricProgress struct {
 	Errors             int           `json:"errors,omitempty"`
 	ConsecutiveErrors  int           `json:"consecutiveErrors,omitempty"`
 	ConsecutiveSuccess int           `json:"consecutiveSuccess,omitempty"`
+	Evidence           *Sequential   `json:"evidence,omitempty"` // of a comparison whose query covers {{elapsed}} time
 	Measurements       []Measurement `json:"measurements,omitempty"`
 }
 

@@ -1,0 +1,67 @@
+package rollout
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Sequential is the state of a sequential test that compares a new version with stable. The number of measurements does
+// not change its size.
+type Sequential struct {
+	Since  time.Time `json:"since"`  // when the present weight was reached; the counts begin there
+	Canary int       `json:"canary"` // all requests to the new version
+	Stable int       `json:"stable"` // all requests to the stable version
+	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
+	Past  []int  `json:"past,omitempty"`
+	Tests []Test `json:"tests"` // one test, or a test for each bound of a histogram
+
+	// The release fails when the mean evidence of its Metrics reaches Limit.
+	Limit   float64 `json:"limit"`
+	Metrics int     `json:"metrics"`
+}
+
+// Ratios lists the relative risks that a Test tries: the new version's share of bad requests divided by stable's share.
+var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
+
+// Test counts the bad requests of one bound.
+type Test struct {
+	Bound          float64 // in a histogram, slower requests are bad; else 0
+	Canary, Stable int     // bad requests
+	// Logs has the natural logarithm of the evidence for each of the Ratios.
+	Logs [len(Ratios)]float64
+}
+
+// MarshalText writes "BOUND CANARY STABLE LOGS". LOGS are base64 of 32-bit floats, which are rounded down.
+func (t Test) MarshalText() ([]byte, error) {
+	var raw []byte
+	for _, v := range t.Logs {
+		short := float32(v)
+		if float64(short) > v {
+			short = math.Nextafter32(short, float32(math.Inf(-1)))
+		}
+		raw = binary.BigEndian.AppendUint32(raw, math.Float32bits(short))
+	}
+	return fmt.Appendf(nil, "%v %d %d %s", t.Bound, t.Canary, t.Stable, base64.RawStdEncoding.EncodeToString(raw)), nil
+}
+
+// UnmarshalText reads the text that MarshalText writes. All numbers must be finite.
+func (t *Test) UnmarshalText(text []byte) error {
+	var logs string
+	_, err := fmt.Sscanf(string(text), "%g %d %d %s", &t.Bound, &t.Canary, &t.Stable, &logs)
+	raw, errLogs := base64.RawStdEncoding.DecodeString(logs)
+	if err != nil || errLogs != nil || len(raw) != 4*len(t.Logs) {
+		return fmt.Errorf("%q is not BOUND CANARY STABLE LOGS of a sequential test", text)
+	}
+	sum := t.Bound
+	for i := range t.Logs {
+		t.Logs[i] = float64(math.Float32frombits(binary.BigEndian.Uint32(raw[4*i:])))
+		sum += t.Logs[i]
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) || t.Canary < 0 || t.Stable < 0 {
+		return fmt.Errorf("%q has a number that is negative or not finite", text)
+	}
+	return nil
+}
