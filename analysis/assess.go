@@ -44,14 +44,16 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of the run r with the measurement got and updated phases. It does not change a finished run.
-func Record(r Run, m Metric, got Measurement) Run {
+// Record returns a copy of the run r with the measurement got, the metric's evidence and updated phases. It does not
+// change a finished run.
+func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r
 	}
 	r.Metrics = slices.Clone(r.Metrics)
 	for i, p := range r.Metrics {
 		if p.Metric == m.Name && !p.Phase.Done() {
+			p.Evidence = evidence
 			r.Metrics[i] = assess(m, count(m, p, got))
 		}
 	}

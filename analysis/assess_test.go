@@ -18,7 +18,7 @@ func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, 
 // measured records one measurement of the metric m per minute from noon on. Each letter of the parameter took is one phase.
 func measured(r Run, m Metric, took string) Run {
 	for i, c := range took {
-		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
+		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"}, nil)
 	}
 	return r
 }
@@ -109,7 +109,7 @@ func TestDue(t *testing.T) {
 		if !ok || !at.Equal(noon.Add(want)) {
 			t.Errorf("due at %v (%t), want %v", at.Sub(noon), ok, want)
 		}
-		r = Record(r, m, Measurement{At: noon.Add(want), Phase: then})
+		r = Record(r, m, Measurement{At: noon.Add(want), Phase: then}, nil)
 	}
 	next(30*time.Second, Successful)
 	next(90*time.Second, Errored)

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -11,23 +10,26 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all]: failed requests and all requests of
-// one period. The k-th measurement wrongly fails a good version with a probability of at most (1-confidence)/(k(k+1)),
-// in total 1-confidence. k counts all measurements due since the parameter began, because a crash may lose records.
-func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
-	got := Measurement{At: at.UTC()}
+// one period. The k-th measurement wrongly fails a good version with a probability of at most alpha/(k(k+1)), in total
+// alpha. k counts all measurements due since the parameter began, because a crash may lose records. The Look is nil if
+// the results have no counts.
+func JudgeComparison(
+	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
+) (got Measurement, _ *Look) {
+	got.At = at.UTC()
 	if phase, ok := withoutData[m.OnNoData]; ok && (isEmpty(canary) || isEmpty(stable)) {
 		got.Phase, got.Message = phase, "no data"
-		return got
+		return got, nil
 	}
 	c, errC := sampleOf(canary)
 	s, errS := sampleOf(stable)
 	switch {
 	case errC != nil:
 		got.Phase, got.Message = Errored, "the new version: "+errC.Error()
-		return got
+		return got, nil
 	case errS != nil:
 		got.Phase, got.Message = Errored, "the stable version: "+errS.Error()
-		return got
+		return got, nil
 	}
 	got.Value = fmt.Sprintf("%s, stable %s", c, s)
 	if least := max(1, m.MinSamples); c.all < least || s.all < least {
@@ -35,16 +37,16 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 		if phase, ok := withoutData[m.OnNoData]; ok {
 			got.Phase = phase
 		}
-		return got
+		return got, &Look{c, s}
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
-	alpha := (1 - cmp.Or(m.Compare.Confidence, defaultConfidence)) / (k * (k + 1))
+	alpha := f.exactAlpha(m) / (k * (k + 1))
 	got.Phase = Successful
 	if p := worse(c.judged(), s.judged(), m.Compare.MaxIncrease, alpha); p < alpha {
 		got.Phase = Failed
 		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
 	}
-	return got
+	return got, &Look{c, s}
 }
 
 func looks(m Metric, began, at time.Time) int {
@@ -171,10 +173,16 @@ func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1
 	}
-	low, high := float64(s.bad)/float64(s.all), 1.0
+	return bisect(float64(s.bad)/float64(s.all), func(share float64) bool {
+		return 1-binomialTail(s.bad+1, s.all, share) > alpha
+	})
+}
+
+// bisect returns the end of the interval from low within 0..1 for which the condition holds.
+func bisect(low float64, holds func(share float64) bool) float64 {
+	high := 1.0
 	for range 60 {
-		middle := (low + high) / 2
-		if 1-binomialTail(s.bad+1, s.all, middle) > alpha {
+		if middle := (low + high) / 2; holds(middle) {
 			low = middle
 		} else {
 			high = middle

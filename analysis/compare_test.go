@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// judged judges a metric that shares its alpha with no other metric.
+func judged(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
+	got, _ := JudgeComparison(m, Alone(m), before, began, canary, stable, at)
+	return got
+}
+
 // TestWorse compares probabilities with exact values. Without a margin, these come from R: fisher.test(..., alternative="greater") and
 // binom.test. With a margin, they are sums of binomial probabilities.
 func TestWorse(t *testing.T) {
@@ -84,7 +90,7 @@ func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
 		for _, half := range [][2]any{{[]any{3.0}, []any{0.0, 100.0}}, {[]any{3.0, 100.0}, []any{1000.0}}, {[]any{3.0}, []any{3.0}}} {
-			if got := JudgeComparison(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {
+			if got := judged(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {
 				t.Errorf("onNoData %q, %v: %s (%s)", onNoData, half, got.Phase, got.Message)
 			}
 		}
@@ -114,7 +120,7 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := cpuTime()
 			m := Metric{Compare: &Compare{MaxIncrease: c.margin}}
-			if got := JudgeComparison(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+			if got := judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
 				t.Errorf("%s (%s), want %s", got.Phase, got.Message, c.want)
 			}
 			if took := cpuTime() - began; took > 5*time.Second {
@@ -141,7 +147,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	r := begin(m)
 	for range steps {
 		canary, stable := count(&c, perStep, share), count(&s, 9*perStep, stableShare)
-		if r = Record(r, m, JudgeComparison(m, r.Metrics[0], noon, canary, stable, noon)); r.Phase.Done() {
+		if r = Record(r, m, judged(m, r.Metrics[0], noon, canary, stable, noon), nil); r.Phase.Done() {
 			break
 		}
 	}
@@ -241,7 +247,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 	spent, m := 0.0, Metric{Compare: &Compare{Confidence: 0.9}}
 	for k := range 1000 {
-		got := JudgeComparison(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
+		got := judged(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
 		var p, allowed float64
 		if _, err := fmt.Sscanf(got.Message, "worse than stable by chance with a probability of %g, less than %g", &p, &allowed); err != nil {
 			t.Fatalf("%q: %v", got.Message, err)
@@ -264,7 +270,7 @@ func TestFewRequestsSayNothing(t *testing.T) {
 		"the new version": {few, enough, Pending}, "stable": {[]any{50.0, 50.0}, []any{0.0, 49.0}, Pending},
 		"neither": {[]any{50.0, 50.0}, enough, Failed},
 	} {
-		if got := JudgeComparison(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+		if got := judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
 			t.Errorf("few requests to %s: %s (%s), want %s", name, got.Phase, got.Message, c.want)
 		}
 	}

@@ -43,7 +43,7 @@ func FuzzRecord(f *testing.F) {
 			m := metrics[rng.IntN(2)]
 			got := Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: every[rng.IntN(len(every))], Value: "1"}
 			before := dumped(t, r)
-			next := Record(r, m, got)
+			next := Record(r, m, got, nil)
 			if dumped(t, r) != before {
 				t.Fatalf("the run that was given is changed: %s to %s", before, dumped(t, r))
 			}
@@ -107,7 +107,7 @@ func FuzzJudge(f *testing.F) {
 				m.OnNoData = onNoData
 				got := Judge(m, Progress{}, result, samples, noon)
 				if m.Compare != nil {
-					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
+					got = judged(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
 				// "......^" would be a part of expr's excerpt of the condition, which messages omit.
 				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") {
@@ -132,7 +132,7 @@ func TestComparisonWithoutData(t *testing.T) {
 	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
 			m := Metric{Compare: &Compare{}, OnNoData: onNoData}
-			if got := JudgeComparison(m, Progress{}, noon, pair[0], pair[1], noon); got.Phase != want {
+			if got := judged(m, Progress{}, noon, pair[0], pair[1], noon); got.Phase != want {
 				t.Errorf("onNoData %q, no data of the %s version: %+v, want %s", onNoData, name, got, want)
 			}
 		}
@@ -145,17 +145,17 @@ func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
 	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement: 0.001/110 is 9.1e-6
 	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6, less than 9.1e-6
-	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Failed {
+	if got := judged(m, Progress{}, began, c, s, noon); got.Phase != Failed {
 		t.Errorf("the tenth look: %+v", got)
 	}
 	c = []any{8.0, 200.0} // p is 2.8e-5, which only the first measurement would judge worse
-	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Successful {
+	if got := judged(m, Progress{}, began, c, s, noon); got.Phase != Successful {
 		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
 	}
-	if got := JudgeComparison(m, Progress{Count: 9}, noon.Add(-time.Minute), c, s, noon); got.Phase != Successful {
+	if got := judged(m, Progress{Count: 9}, noon.Add(-time.Minute), c, s, noon); got.Phase != Successful {
 		t.Errorf("nine looks were counted: %+v", got)
 	}
-	if got := JudgeComparison(m, Progress{}, noon.Add(-time.Minute), c, s, noon); got.Phase != Failed {
+	if got := judged(m, Progress{}, noon.Add(-time.Minute), c, s, noon); got.Phase != Failed {
 		t.Errorf("the first look: %+v", got)
 	}
 }

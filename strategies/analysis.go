@@ -262,6 +262,8 @@ type Measure struct {
 	Latest   string // pod-template-hash of the new version
 	Stable   string
 	Number   int // the number of earlier measurements without an error; identifies this measurement
+	Family   analysis.Family
+	Steady   time.Time // the time from which the requests have the present weight; 0 while the weight changes
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
@@ -284,17 +286,19 @@ type Measured struct {
 	Started time.Time
 	Metric  string
 	rollout.Measurement
+	Look  *analysis.Look // the counts of a comparison, or nil
+	Since time.Time      // Measure.Steady
 }
 
 // Judge evaluates a result by its metric. The measuring goroutine calls Judge, because users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
-	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
+	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, Since: m.Steady}
 	before := rollout.MetricProgress{Count: m.Number}
 	switch {
 	case r.Phase != "":
 		out.Measurement = rollout.Measurement{At: r.At, Phase: r.Phase}
 	case m.Metric.Compare != nil:
-		out.Measurement = analysis.JudgeComparison(m.Metric, before, m.Started, r.Value, r.Stable, r.At)
+		out.Measurement, out.Look = analysis.JudgeComparison(m.Metric, m.Family, before, m.Started, r.Value, r.Stable, r.At)
 	default:
 		out.Measurement = analysis.Judge(m.Metric, before, r.Value, r.Samples, r.At)
 	}
@@ -323,6 +327,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			due := Measure{
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
+				Family: familyOf(stagedIn(in), metric), Steady: steadySince(w.Staged),
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // the ReplicaSets do not exist yet or are gone
@@ -368,7 +373,8 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 			if !w.isRun(r) || at < 0 {
 				continue
 			}
-			runs[i] = analysis.Record(r, w.analysis.Metrics[at], got.Measurement)
+			measurement, evidence := weighed(in, runs, w.analysis.Metrics[at], got)
+			runs[i] = analysis.Record(r, w.analysis.Metrics[at], measurement, evidence)
 		}
 	}
 	return runs

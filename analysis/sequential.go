@@ -1,0 +1,192 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Sequential is the record of a sequential test; see package rollout.
+type Sequential = rollout.Sequential
+
+// Family describes the metrics that share the alpha of a release. Alpha is the allowed probability of a false failure.
+type Family struct {
+	Compared   int     // metrics of the release that compare versions
+	Sequential int     // metrics among them with a sequential test
+	Others     float64 // the sum of the evidence of the other sequential tests
+}
+
+// Alone is the family of a metric that shares its alpha with no other metric.
+func Alone(m Metric) Family {
+	f := Family{Compared: 1}
+	if IsSequential(m) {
+		f.Sequential = 1
+	}
+	return f
+}
+
+// IsSequential reports whether a metric has a sequential test. The counts since the last look are known only if the
+// window of the query has a fixed start.
+func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
+
+// Shares of a release's alpha. A sequential test with a margin also needs an upper bound of stable's share.
+const (
+	sequentialShare = 0.5
+	exactShare      = 0.49
+	boundShare      = 0.01
+)
+
+func alphaOf(c *Compare) float64 {
+	if c.Confidence == 0 {
+		return 1 - defaultConfidence
+	}
+	return 1 - c.Confidence
+}
+
+// exactAlpha returns the alpha of a metric's exact tests: a fair part of half of the release's alpha, or of the whole
+// alpha if no metric has a sequential test.
+func (f Family) exactAlpha(m Metric) float64 {
+	alpha := alphaOf(m.Compare) / float64(f.Compared)
+	if f.Sequential > 0 {
+		alpha *= exactShare
+	}
+	return alpha
+}
+
+// Limit returns the evidence at which a release fails.
+func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
+
+// Look has the numbers of bad and of all requests to both versions since the start of the query's window.
+type Look struct{ canary, stable sample }
+
+// Weigh adds a look to a metric's evidence and fails the measurement if the release's evidence reaches its limit. The
+// test is valid for any number of looks. The parameter since is the start of the present weight, or 0 while the weight
+// changes: such a look adds nothing.
+func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
+	Measurement, *Sequential,
+) {
+	if look == nil || since.IsZero() || !IsSequential(m) {
+		return got, before
+	}
+	next := add(before, look, since, m, f)
+	mean := (EvidenceOf(next) + f.Others) / float64(f.Sequential)
+	next.Limit, next.Metrics = Limit(m), f.Sequential
+	if got.Phase == Successful && mean >= next.Limit {
+		got.Phase = Failed
+		got.Message = fmt.Sprintf("worse than stable: evidence %.3g, limit %.3g", mean, next.Limit)
+	}
+	return got, next
+}
+
+// EvidenceOf returns a metric's evidence that the new version is worse: 1 before the first look. By Ville's inequality,
+// a version that is not worse ever reaches 1/α with a probability of at most α. The evidence is the mean over all bounds
+// and ratios, because a mean of such values is such a value.
+func EvidenceOf(e *Sequential) float64 {
+	if e == nil || len(e.Tests) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, t := range e.Tests {
+		for _, v := range t.Logs {
+			sum += math.Exp(v)
+		}
+	}
+	return sum / float64(len(e.Tests)*len(rollout.Ratios))
+}
+
+// add returns the evidence after a look. It counts only the requests since the last look with the same weight.
+func add(before *Sequential, look *Look, since time.Time, m Metric, f Family) *Sequential {
+	next := &Sequential{
+		Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all,
+		Tests: []rollout.Test{{Canary: look.canary.bad, Stable: look.stable.bad}},
+	}
+	last := baseOf(before, next, m)
+	// Prometheus extrapolates, so that a count may decrease a little. Such requests must not count twice.
+	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
+	c, s := next.Canary-last.Canary, next.Stable-last.Stable
+	for i := range next.Tests {
+		t, was := &next.Tests[i], last.Tests[i]
+		t.Canary, t.Stable, t.Logs = max(t.Canary, was.Canary), max(t.Stable, was.Stable), was.Logs
+		badC, badS := min(t.Canary-was.Canary, c), min(t.Stable-was.Stable, s)
+		for r, ratio := range rollout.Ratios {
+			if m.Compare.MaxIncrease > 0 {
+				delta := boundShare * alphaOf(m.Compare) / float64(f.Compared)
+				t.Logs[r] += marginLog(badC, c, stableUpTo(last, delta)+m.Compare.MaxIncrease, ratio)
+			} else {
+				t.Logs[r] += ratioLog(float64(badC), float64(badS), float64(c), float64(s), ratio)
+			}
+		}
+	}
+	return next
+}
+
+// baseOf returns the counts that a look is compared with. They begin anew with each weight, and after a loss of half of
+// the requests, as when the counters of a server restart.
+func baseOf(before, look *Sequential, m Metric) *Sequential {
+	base := &Sequential{Since: look.Since, Tests: make([]rollout.Test, len(look.Tests))}
+	isNew := before == nil || !before.Since.Equal(look.Since)
+	isReset := !isNew && (look.Canary < before.Canary/2 || look.Stable < before.Stable/2)
+	if !isNew && !isReset {
+		return before
+	}
+	if isReset || WindowOf(m) == WindowRelease {
+		base.Canary, base.Stable = look.Canary, look.Stable
+		copy(base.Tests, look.Tests)
+	}
+	if before == nil {
+		return base
+	}
+	for i := range base.Tests {
+		base.Tests[i].Logs = before.Tests[i].Logs
+	}
+	if base.Past = before.Past; m.Compare.MaxIncrease > 0 && (isReset || WindowOf(m) == WindowWeight) {
+		bad, all := stableOf(before)
+		base.Past = []int{bad, all}
+	}
+	return base
+}
+
+// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). Of the requests of a look, the new version got the share p. If it
+// is not worse, each bad request is its own with a probability of at most p. With the given ratio, the probability is q.
+//
+// The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
+// prior. The true distribution is hypergeometric, for which the product is smaller (Hoeffding 1963, theorem 4).
+func ratioLog(badC, badS, c, s, ratio float64) float64 {
+	if c == 0 || s == 0 {
+		return 0
+	}
+	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
+}
+
+// marginLog is ratioLog for a new version whose share of bad requests may be limit.
+func marginLog(bad, all int, limit, ratio float64) float64 {
+	if limit >= 1 {
+		return 0
+	}
+	q := min(ratio*limit, (1+limit)/2)
+	return float64(bad)*math.Log(q/limit) + float64(all-bad)*math.Log((1-q)/(1-limit))
+}
+
+// stableUpTo returns an upper bound of stable's share of bad requests that holds at all looks with a probability of
+// 1-delta (the mixture of Robbins, 1970, with a uniform prior).
+func stableUpTo(e *Sequential, delta float64) float64 {
+	bad, all := stableOf(e)
+	if bad >= all {
+		return 1
+	}
+	least := math.Log(delta) - choose(all, bad) - math.Log(float64(all+1))
+	return bisect(float64(bad)/float64(all), func(share float64) bool {
+		return float64(bad)*math.Log(share)+float64(all-bad)*math.Log1p(-share) >= least
+	})
+}
+
+// stableOf returns stable's bad and all requests since the release began.
+func stableOf(e *Sequential) (bad, all int) {
+	bad, all = e.Tests[0].Stable, e.Stable
+	if len(e.Past) == 2 {
+		bad, all = bad+e.Past[0], all+e.Past[1]
+	}
+	return bad, all
+}
