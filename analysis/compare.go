@@ -31,22 +31,27 @@ func JudgeComparison(
 		got.Phase, got.Message = Errored, "the stable version: "+errS.Error()
 		return got, nil
 	}
-	got.Value = fmt.Sprintf("%s, stable %s", c, s)
+	return judgeCounts(m, f, before, began, Look{c, s}, at)
+}
+
+// judgeCounts judges the counts of both versions by an exact test.
+func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
+	c, s := l.canary, l.stable
+	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, stable %s", c, s), Phase: Successful}
 	if least := max(1, m.MinSamples); c.all < least || s.all < least {
 		got.Phase, got.Message = Pending, fmt.Sprintf("fewer than %d requests", least)
 		if phase, ok := withoutData[m.OnNoData]; ok {
 			got.Phase = phase
 		}
-		return got, &Look{c, s}
+		return got, &l
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
 	alpha := f.exactAlpha(m) / (k * (k + 1))
-	got.Phase = Successful
 	if p := worse(c.judged(), s.judged(), m.Compare.MaxIncrease, alpha); p < alpha {
 		got.Phase = Failed
 		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
 	}
-	return got, &Look{c, s}
+	return got, &l
 }
 
 func looks(m Metric, began, at time.Time) int {

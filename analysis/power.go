@@ -1,0 +1,91 @@
+package analysis
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Setting describes releases whose analysis is simulated. All requests are independent of each other.
+type Setting struct {
+	Metrics []Metric // comparisons of the two versions; all of them get the same requests
+	Stable  float64  // stable's share of bad requests
+	Canary  float64  // the new version's share of bad requests
+	Rate    float64  // requests per second to the new version
+	Weight  float64  // the new version's share of all requests, within 0..1
+}
+
+// Outcome is the result of simulated releases.
+type Outcome struct {
+	Runs     int `json:"runs"`
+	Rejected int `json:"rejected"`
+	// MedianRequests is the median number of requests to the new version until its rejection; 0 without rejections.
+	MedianRequests int `json:"medianRequests"`
+}
+
+// Simulate judges a number of releases, as the reconciler judges real releases. Equal seeds have equal outcomes.
+func Simulate(s Setting, runs int, seed uint64) Outcome {
+	out := Outcome{Runs: runs}
+	var requests []int
+	for i := range runs {
+		if n, rejected := s.release(rand.New(rand.NewPCG(seed, uint64(i)))); rejected {
+			requests = append(requests, n)
+		}
+	}
+	if out.Rejected = len(requests); out.Rejected > 0 {
+		slices.Sort(requests)
+		out.MedianRequests = requests[len(requests)/2]
+	}
+	return out
+}
+
+// release judges one release. It returns the number of requests to the new version and whether a metric failed.
+func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
+	began := time.Unix(0, 0)
+	run, family := Start("", "", s.Metrics, began), Family{Compared: len(s.Metrics)}
+	looks := make([]Look, len(s.Metrics))
+	for _, m := range s.Metrics {
+		if IsSequential(m) {
+			family.Sequential++
+		}
+	}
+	for now := began; !run.Phase.Done(); now = now.Add(s.Metrics[0].Interval) {
+		seconds := s.Metrics[0].Interval.Seconds()
+		if now.Equal(began) {
+			continue
+		}
+		for i, m := range s.Metrics {
+			draw(&looks[i].canary, rng, seconds*s.Rate, s.Canary)
+			draw(&looks[i].stable, rng, seconds*s.Rate*(1-s.Weight)/s.Weight, s.Stable)
+			got, look := judgeCounts(m, family, run.Metrics[i], began, looks[i], now)
+			others := family
+			for j, p := range run.Metrics {
+				if j != i {
+					others.Others += EvidenceOf(p.Evidence)
+				}
+			}
+			got, evidence := Weigh(m, run.Metrics[i].Evidence, look, began, got, others)
+			run = Record(run, m, got, evidence)
+		}
+	}
+	return looks[0].canary.all, run.Phase == Failed
+}
+
+// draw adds the requests of a period to a sample.
+func draw(to *sample, rng *rand.Rand, mean, share float64) {
+	bad := poisson(rng, mean*share)
+	to.bad, to.all = to.bad+bad, to.all+bad+poisson(rng, mean*(1-share))
+}
+
+// poisson returns a random number with the Poisson distribution. It uses the normal distribution for a large mean.
+func poisson(rng *rand.Rand, mean float64) (n int) {
+	if mean > 100 {
+		return max(0, int(math.Round(mean+math.Sqrt(mean)*rng.NormFloat64())))
+	}
+	p := rng.Float64()
+	for limit := math.Exp(-mean); p > limit; n++ {
+		p *= rng.Float64()
+	}
+	return n
+}

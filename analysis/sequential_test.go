@@ -1,0 +1,230 @@
+package analysis
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// elapsedMetric returns a comparison whose query covers the time since the present weight was reached.
+func elapsedMetric(interval time.Duration, count int) Metric {
+	return Metric{Name: "errors", Interval: interval, Count: count, Compare: &Compare{}, OnNoData: NoDataWait, Retention: 10,
+		ConsecutiveErrorLimit: 4, Config: map[string]any{"query": "sum(increase(x[{{elapsed}}s]))"}}
+}
+
+// TestSequentialTestFindsBadReleases simulates 400 releases of each row of the table in docs/analysis.md, with the weight 20 %. The
+// numbers of rejected releases and the median requests until a rejection have bounds on both sides.
+func TestSequentialTestFindsBadReleases(t *testing.T) {
+	runs := 400
+	if testing.Short() {
+		runs = 40
+	}
+	for _, row := range []struct {
+		interval             time.Duration
+		count                int
+		rate, stable, canary float64
+		least, most          int // rejected releases of 400
+		early, late          int // median requests
+	}{
+		{time.Second, 600, 20, 0.02, 0.03, 380, 400, 4000, 6000},
+		{time.Second, 600, 2, 0.001, 0.02, 380, 400, 300, 500},
+		{10 * time.Second, 60, 20, 0.001, 0.005, 390, 400, 2300, 3600},
+		{10 * time.Second, 60, 2, 0.001, 0.005, 20, 80, 700, 1200},
+		{10 * time.Second, 60, 20, 0.02, 0.04, 390, 400, 1200, 1900},
+		{time.Minute, 60, 20, 0.02, 0.03, 390, 400, 4000, 6500},
+	} {
+		s := Setting{Metrics: []Metric{elapsedMetric(row.interval, row.count)}, Stable: row.stable, Canary: row.canary, Rate: row.rate,
+			Weight: 0.2}
+		got := Simulate(s, runs, 1)
+		t.Logf("%s × %d, %g/s, %g → %g: %+v", row.interval, row.count, row.rate, row.stable, row.canary, got)
+		if n := got.Rejected * 400 / runs; !testing.Short() && (n < row.least || n > row.most) {
+			t.Errorf("rejected %d of 400, want %d to %d", n, row.least, row.most)
+		}
+		if m := got.MedianRequests; !testing.Short() && (m < row.early || m > row.late) {
+			t.Errorf("median requests %d, want %d to %d", m, row.early, row.late)
+		}
+	}
+}
+
+// TestGoodReleasesPass simulates 2,000 releases that are as good as stable. At most 2 of them may be rejected, no matter how many
+// metrics compare versions.
+func TestGoodReleasesPass(t *testing.T) {
+	runs := 2000
+	if testing.Short() {
+		runs = 50
+	}
+	for _, metrics := range []int{1, 8} {
+		s := Setting{Stable: 0.02, Canary: 0.02, Rate: 20, Weight: 0.2}
+		for range metrics {
+			m := elapsedMetric(10*time.Second, 60)
+			m.Name += string(rune('a' + len(s.Metrics)))
+			s.Metrics = append(s.Metrics, m)
+		}
+		if got := Simulate(s, runs, 7); got.Rejected > 2 {
+			t.Errorf("with %d metrics, %d of %d good releases are rejected", metrics, got.Rejected, runs)
+		}
+	}
+}
+
+// TestPublishedBayesFactors compares ratioLog with the sequential multinomial test of Lindon and Malek (2022). The numbers are the
+// published expectations of the authors' package ssrm_test: three categories with the probabilities 0.4, 0.4 and 0.2, and the prior
+// Dirichlet(1, 1, 1). Its Bayes factor is a product for two pairs of categories: the first one and the others, with the prior Beta(1, 2),
+// and the second and the third one, with a uniform prior.
+func TestPublishedBayesFactors(t *testing.T) {
+	pair := func(bad, good, p float64, prior func(q float64) float64) float64 {
+		const steps = 200_000
+		sum := 0.0
+		for i := range steps {
+			q := (float64(i) + 0.5) / steps
+			sum += prior(q) * math.Exp(ratioLog(bad, good, p, 1-p, q/(1-q)*(1-p)/p)) / steps
+		}
+		return math.Log(sum)
+	}
+	for name, looks := range map[string][]struct {
+		counts [3]float64
+		log    [2]float64 // the logarithm of the marginal likelihood of the counts: not the expected probabilities, and these
+	}{
+		"one by one": {
+			{[3]float64{1, 0, 0}, [2]float64{-1.0986122886681096, -0.916290731874155}},
+			{[3]float64{0, 1, 0}, [2]float64{-2.4849066497880004, -1.83258146374831}},
+			{[3]float64{1, 0, 0}, [2]float64{-3.401197381662155, -2.748872195622465}},
+			{[3]float64{0, 1, 0}, [2]float64{-4.499809670330265, -3.66516292749662}},
+			{[3]float64{0, 0, 1}, [2]float64{-6.4457198193855785, -5.27460083993072}},
+		},
+		"many at a time": {
+			{[3]float64{20, 17, 9}, [2]float64{-7.028201432058012, -4.0776406466061985}},
+			{[3]float64{18, 21, 8}, [2]float64{-11.947847738358888, -8.265946861099877}},
+			{[3]float64{4, 6, 4}, [2]float64{-15.471401950257842, -11.610743519545139}},
+			{[3]float64{18, 19, 11}, [2]float64{-19.96484521090386, -15.781031228536165}},
+		},
+	} {
+		var sum [3]float64
+		p, published := 1.0, 1.0
+		for _, look := range looks {
+			for i, n := range look.counts {
+				sum[i] += n
+			}
+			got := pair(sum[0], sum[1]+sum[2], 0.4, func(q float64) float64 { return 2 * (1 - q) }) +
+				pair(sum[1], sum[2], 2.0/3, func(float64) float64 { return 1 })
+			if want := look.log[0] - look.log[1]; math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s, %v: the logarithm of the Bayes factor is %.8f, published %.8f", name, sum, got, want)
+			}
+			p, published = min(p, math.Exp(-got)), min(published, math.Exp(look.log[1]-look.log[0]))
+			if math.Abs(p-published) > 1e-6 {
+				t.Errorf("%s, %v: the p-value is %.8f, published %.8f", name, sum, p, published)
+			}
+		}
+	}
+}
+
+// TestRatiosAreFair computes the mean of the evidence of one look over all outcomes of a good version. It must not exceed 1, because the
+// bad requests of a look are drawn without replacement.
+func TestRatiosAreFair(t *testing.T) {
+	for _, n := range [][3]int{{1, 1, 1}, {3, 12, 4}, {10, 40, 9}, {50, 50, 50}, {7, 3, 10}} {
+		c, s, bad := n[0], n[1], n[2]
+		for _, ratio := range rollout.Ratios {
+			mean := 0.0
+			for k := max(0, bad-s); k <= min(bad, c); k++ {
+				p := math.Exp(choose(c, k) + choose(s, bad-k) - choose(c+s, bad))
+				mean += p * math.Exp(ratioLog(float64(k), float64(bad-k), float64(c), float64(s), ratio))
+			}
+			if mean > 1+1e-9 {
+				t.Errorf("%d and %d requests, %d bad, ratio %g: the mean is %g", c, s, bad, ratio, mean)
+			}
+		}
+	}
+}
+
+// looked returns the evidence after looks with the given counts: bad and all requests of the new version and of stable.
+func looked(m Metric, before *Sequential, since time.Time, looks ...[4]int) *Sequential {
+	for _, n := range looks {
+		_, before = Weigh(m, before, &Look{sample{n[0], n[1]}, sample{n[2], n[3]}}, since, Measurement{Phase: Successful}, Alone(m))
+	}
+	return before
+}
+
+// TestIncrements checks which requests a look adds: only requests since the last look, since the last change of the weight, or since the
+// counters restarted.
+func TestIncrements(t *testing.T) {
+	m := elapsedMetric(time.Minute, 10)
+	release := m
+	release.Config = map[string]any{"query": "sum(increase(x[{{release.elapsed}}s]))"}
+	later := noon.Add(time.Hour)
+	once := looked(m, nil, noon, [4]int{5, 100, 3, 400})
+	for name, tc := range map[string]struct {
+		want, got *Sequential
+	}{
+		"the first look counts all requests":         {looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400}), once},
+		"equal counts add nothing":                   {once, looked(m, once, noon, [4]int{5, 100, 3, 400})},
+		"a small decrease does not count twice":      {once, looked(m, once, noon, [4]int{4, 99, 3, 398}, [4]int{5, 100, 3, 400})},
+		"a look while the weight changes is no look": {once, looked(m, once, time.Time{}, [4]int{90, 100, 3, 400})},
+		"the window of the release begins before the first look": {
+			looked(release, nil, noon, [4]int{0, 0, 0, 0}), nilLogs(looked(release, nil, noon, [4]int{0, 0, 0, 0}))},
+	} {
+		compare.CheckNamed(t, name, tc.want.Tests, tc.got.Tests)
+	}
+	logs := func(e *Sequential) any { return e.Tests[0].Logs }
+	compare.CheckNamed(t, "a restart of the counters adds nothing", logs(once), logs(looked(m, once, noon, [4]int{1, 20, 0, 80})))
+	compare.CheckNamed(t, "a new weight with a new window counts from zero",
+		logs(looked(m, once, noon, [4]int{5, 100, 3, 400}, [4]int{7, 120, 3, 480})), logs(looked(m, once, later, [4]int{2, 20, 0, 80})))
+	compare.CheckNamed(t, "a new weight in a longer window adds nothing",
+		logs(looked(release, nil, noon, [4]int{5, 100, 3, 400})), logs(looked(release, looked(release, nil, noon, [4]int{5, 100, 3, 400}), later,
+			[4]int{50, 110, 3, 440})))
+}
+
+// nilLogs returns evidence that has counted no bad request.
+func nilLogs(e *Sequential) *Sequential {
+	e.Tests[0].Logs = [len(rollout.Ratios)]float64{}
+	return e
+}
+
+// TestEvidenceIsRecorded checks that the text of a test keeps counts and never rounds evidence up, that one metric takes at most 300
+// bytes, and that wrong texts are refused.
+func TestEvidenceIsRecorded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		want := rollout.Test{Bound: float64(rng.IntN(1000)) / 1000, Canary: rng.IntN(1e6), Stable: rng.IntN(1e6)}
+		for i := range want.Logs {
+			want.Logs[i] = rng.NormFloat64() * 20
+		}
+		text, err := want.MarshalText()
+		var got rollout.Test
+		if err != nil || got.UnmarshalText(text) != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i := range want.Logs {
+			if got.Logs[i] > want.Logs[i] || want.Logs[i]-got.Logs[i] > 1e-5 {
+				t.Errorf("%v is read as %v", want.Logs[i], got.Logs[i])
+			}
+		}
+		got.Logs = want.Logs
+		compare.Check(t, want, got)
+	}
+	var got rollout.Test
+	for _, wrong := range []string{"", "1", "0 1 2", "0 1 2 AAAA", "0 -1 2 " + zeros, "NaN 1 2 " + zeros, "0 1 x " + zeros} {
+		if got.UnmarshalText([]byte(wrong)) == nil {
+			t.Errorf("%q is read as %+v", wrong, got)
+		}
+	}
+	if err := got.UnmarshalText([]byte("0 1 2 " + zeros)); err != nil {
+		t.Error(err)
+	}
+}
+
+const zeros = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// BenchmarkLooks judges 1,000 comparisons.
+func BenchmarkLooks(b *testing.B) {
+	m := elapsedMetric(time.Minute, 0)
+	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})
+	for b.Loop() {
+		for range 1000 {
+			got, look := judgeCounts(m, Alone(m), Progress{Count: 5}, noon, Look{sample{24, 1200}, sample{95, 4800}}, noon.Add(5*time.Minute))
+			Weigh(m, before, look, noon, got, Alone(m))
+		}
+	}
+}
