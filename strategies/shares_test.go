@@ -124,8 +124,7 @@ func TestSharesOfFailures(t *testing.T) {
 	if testing.Short() {
 		releases = 10
 	}
-	compare := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, MinSamples: 50,
-		Compare: &rollout.Compare{}, ConsecutiveErrorLimit: 4, Retention: 10})
+	compare := newLab(t, comparedMetric("errors"))
 	plain := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, FailureLimit: 2,
 		SuccessCondition: "result[0] < 0.01", OnNoData: rollout.NoDataWait, ConsecutiveErrorLimit: 4, Retention: 10})
 	docs, err := os.ReadFile("../docs/analysis.md")

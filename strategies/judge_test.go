@@ -1,0 +1,145 @@
+package strategies
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// comparedMetric returns a comparison whose query covers the time since the present weight was reached.
+func comparedMetric(name string) rollout.Metric {
+	return rollout.Metric{Name: name, Interval: 10 * time.Second, Count: 60, MinSamples: 50, OnNoData: rollout.NoDataWait,
+		Compare: &rollout.Compare{}, ConsecutiveErrorLimit: 4, Retention: 10,
+		Config: map[string]any{"query": "increase(x[{{elapsed}}s])"}}
+}
+
+// TestKilledAtEveryLook runs releases with a process that is killed after each look, so that only the record survives. A release that is
+// rejected without a kill must be rejected with kills.
+func TestKilledAtEveryLook(t *testing.T) {
+	releases := uint64(60)
+	if testing.Short() {
+		releases = 6
+	}
+	start := newLab(t, comparedMetric("errors"))
+	rejected := 0
+	for i := range releases {
+		kind := kindOf{20, [2]float64{0.03 + 0.0005*float64(i%20), 0.02}}
+		phases := map[bool]rollout.AnalysisPhase{}
+		for _, kill := range []bool{false, true} {
+			w := &worldOf{rng: rand.New(rand.NewPCG(5, i)), kindOf: kind}
+			l := *start
+			phases[kill] = l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
+				if kill {
+					l.crash(t)
+				}
+				w.ask(now)
+				return w.compared()
+			})
+		}
+		if phases[false] == rollout.AnalysisFailed {
+			rejected++
+			if phases[true] != rollout.AnalysisFailed {
+				t.Errorf("release %d is %s with kills", i, phases[true])
+			}
+		}
+	}
+	if rejected < int(releases)/3 {
+		t.Errorf("only %d of %d releases are rejected: the test shows little", rejected, releases)
+	}
+}
+
+// TestMetricsShareTheLimit checks that the evidence of a release is the mean over all metrics that compare versions: a second metric
+// without bad requests delays a rejection, but a metric with dryRun or without a comparison does not.
+func TestMetricsShareTheLimit(t *testing.T) {
+	dry := comparedMetric("dry")
+	dry.DryRun = true
+	when := func(others ...rollout.Metric) time.Duration {
+		start := newLab(t, append([]rollout.Metric{comparedMetric("errors")}, others...)...)
+		l, n := *start, 0
+		phase := l.live(t, start.Now.Add(time.Hour), func(m Measure, now time.Time) Result {
+			if m.Metric.Name != "errors" {
+				return Result{Value: []any{0.0, 100.0 * float64(n)}, Stable: []any{0.0, 400.0 * float64(n)}, Samples: -1}
+			}
+			n++
+			return Result{Value: []any{3.0 * float64(n), 100.0 * float64(n)}, Stable: []any{4.0 * float64(n), 400.0 * float64(n)}, Samples: -1}
+		})
+		if phase != rollout.AnalysisFailed {
+			t.Fatalf("the release is %s", phase)
+		}
+		return l.Now.Sub(start.Now)
+	}
+	alone, plain := when(), rollout.Metric{Name: "plain", Interval: 10 * time.Second, ConsecutiveErrorLimit: 4, Retention: 10}
+	if got := when(comparedMetric("second"), comparedMetric("third")); got <= alone {
+		t.Errorf("with three compared metrics the rejection comes after %s, with one after %s", got, alone)
+	}
+	for _, other := range []rollout.Metric{dry, plain} {
+		if got := when(other); got != alone {
+			t.Errorf("with the metric %s the rejection comes after %s, without it after %s", other.Name, got, alone)
+		}
+	}
+}
+
+// TestEvidenceNeedsASteadyWeight checks the looks of a background analysis. The evidence grows at each pause, and a look of a step that
+// changes the weight adds nothing.
+func TestEvidenceNeedsASteadyWeight(t *testing.T) {
+	background := &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors")}}
+	m := newMeasuring(t, measuredWeb("default", background, weight(25), rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}},
+		weight(50), rollout.Step{Pause: &rollout.Pause{}}))
+	evidence, looks := map[int]float64{}, map[int]int{}
+	for range 40 {
+		m.rest()
+		for _, due := range m.due() {
+			in, step := m.input(m.state, m.settled), m.state.Progress[0].Step
+			got := due.Judge(Result{At: m.kube.Now, Value: []any{2.0, 100.0}, Stable: []any{1.0, 300.0}, Samples: -1})
+			before := analysis.EvidenceOf(Runs(in)[0].Metrics[0].Evidence)
+			moving := got
+			moving.Since = time.Time{}
+			if now := analysis.EvidenceOf(Record(in, moving)[0].Metrics[0].Evidence); now != before {
+				t.Errorf("at step %d a look while the weight changes moves the evidence from %g to %g", step, before, now)
+			}
+			m.runs = Record(in, got)
+			evidence[step], looks[step] = analysis.EvidenceOf(Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence), looks[step]+1
+			if steady := !due.Steady.IsZero(); steady != (step%2 == 1) {
+				t.Errorf("at step %d the weight is steady: %t", step, steady)
+			}
+		}
+		if next := m.nextDue(); next.After(m.kube.Now) {
+			m.kube.Now = next
+		}
+	}
+	if looks[1] < 2 || looks[3] < 2 || evidence[1] <= 1 || evidence[3] <= evidence[1] {
+		t.Errorf("looks by step: %v, evidence: %v", looks, evidence)
+	}
+}
+
+// TestEvidenceIsSmall checks that the record of a compared metric grows by at most 300 bytes, and not with the number of looks.
+func TestEvidenceIsSmall(t *testing.T) {
+	m := comparedMetric("errors")
+	m.Compare.MaxIncrease = 0.01
+	run := analysis.Start("web/step-2", "h1-1", []rollout.Metric{m}, noon)
+	var before *rollout.Sequential
+	size := func() int {
+		p := run.Metrics[0]
+		p.Evidence = before
+		text, err := yaml.Marshal(rollout.State{Analyses: []rollout.AnalysisRun{{Metrics: []rollout.MetricProgress{p}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(text)
+	}
+	none := size()
+	for i := range 2000 {
+		n := float64(i + 1)
+		got, look := analysis.JudgeComparison(m, analysis.Alone(m), rollout.MetricProgress{}, noon, []any{3 * n, 12345 * n},
+			[]any{4 * n, 49381 * n}, noon.Add(time.Duration(i)*time.Second))
+		_, before = analysis.Weigh(m, before, look, noon.Add(time.Duration(i/1000)*time.Hour), got, analysis.Alone(m))
+		if grows := size() - none; grows > 300 {
+			t.Fatalf("after %d looks the record is %d bytes larger", i+1, grows)
+		}
+	}
+}
