@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"regexp"
+	"time"
 )
 
 // Known holds argument values that exist only when a metric is measured.
@@ -10,6 +11,10 @@ type Known struct {
 	Latest string            // pod-template-hash of the new version
 	Stable string            // pod-template-hash of the stable version
 	Texts  map[string]string // an experiment's values, such as templates.NAME.podTemplateHash
+
+	At           time.Time // the moment of the measurement
+	Since        time.Time // when the present weight was reached
+	ReleaseSince time.Time // when the release began
 }
 
 // Complete fills in all arguments of a metric's provider configuration. It calls secret to read a Secret.
@@ -29,12 +34,13 @@ func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (ma
 		}
 		values.Plain[name] = text
 	}
-	filled, err := fill(m.Config, values, "provider."+m.Provider)
+	config, _ := eachText(m.Config, "", func(text, _ string) (string, error) { return known.withElapsed(text), nil })
+	filled, err := fill(config, values, "provider."+m.Provider)
 	if err != nil {
 		return nil, err
 	}
-	config, _ := filled.(map[string]any)
-	return config, nil
+	done, _ := filled.(map[string]any)
+	return done, nil
 }
 
 func (k Known) text(about string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 )
@@ -45,6 +46,39 @@ func TestComplete(t *testing.T) {
 			if diff := compare.Diff(map[string]any{"url": tc.want}, config); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
+		})
+	}
+}
+
+// TestElapsed checks the seconds in a provider's texts. A window never looks back before the release. Unknown placeholders stay.
+func TestElapsed(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		since, release time.Duration // before the measurement
+		text, want     string
+		window         Window
+	}{
+		"weight":             {90 * time.Second, time.Hour, "x[{{elapsed}}s]", "x[90s]", WindowWeight},
+		"release":            {90 * time.Second, time.Hour, "x[{{ release.elapsed }}s]", "x[3600s]", WindowRelease},
+		"both":               {90 * time.Second, time.Hour, "{{ elapsed}} of {{release.elapsed}}", "90 of 3600", WindowWeight},
+		"rounded down":       {90*time.Second + 999*time.Millisecond, time.Hour, "{{elapsed}}", "90", WindowWeight},
+		"at least one":       {0, 0, "{{elapsed}} {{release.elapsed}}", "1 1", WindowWeight},
+		"a clock set back":   {-time.Hour, -time.Hour, "{{elapsed}} {{release.elapsed}}", "1 1", WindowWeight},
+		"before the release": {time.Hour, time.Minute, "{{elapsed}}", "60", WindowWeight},
+		"unknown":            {time.Minute, time.Minute, "{{elapse}} {{.elapsed}} {{x}}", "{{elapse}} {{.elapsed}} {{x}}", WindowOther},
+		"an argument":        {time.Minute, time.Minute, "{{args.x}}", "new", WindowOther},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Metric{Provider: "web", Pods: map[string]string{"x": "Latest"},
+				Config: map[string]any{"n": 1, "url": []any{"a", map[string]any{"b": tc.text}}}}
+			known := Known{Latest: "new", At: noon, Since: noon.Add(-tc.since), ReleaseSince: noon.Add(-tc.release)}
+			config, err := Complete(m, known, nil)
+			want := map[string]any{"n": 1, "url": []any{"a", map[string]any{"b": tc.want}}}
+			if diff := compare.Diff(want, config); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			compare.CheckNamed(t, "the window", tc.window, WindowOf(m))
+			compare.CheckNamed(t, "the metric's own text", tc.text, m.Config["url"].([]any)[1].(map[string]any)["b"].(string))
 		})
 	}
 }

@@ -86,6 +86,9 @@ func TestCheckCondition(t *testing.T) {
 	if err := CheckCondition("result > {{args.x}}"); err == nil || !strings.Contains(err.Error(), "{{args.x}}") {
 		t.Errorf("an argument that is not filled in: %v", err)
 	}
+	if err := CheckCondition("result > {{ release.elapsed }}"); err == nil || !strings.Contains(err.Error(), "{{ release.elapsed }}: only") {
+		t.Errorf("a condition with the time: %v", err)
+	}
 	for _, bad := range []string{"result >", "result[", "foo(result)", "result = 1", "1 +"} {
 		if err := CheckCondition(bad); err == nil {
 			t.Errorf("%q is taken for a condition", bad)

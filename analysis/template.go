@@ -264,13 +264,12 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces each "{{args.name}}" by its value. It leaves placeholders whose values come from Secrets or pods. An
-// unknown name is an error.
+// fill replaces each "{{args.name}}" by its value. It leaves placeholders whose values are known only at a measurement.
+// An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
-	switch v := v.(type) {
-	case string:
+	return eachText(v, field, func(text, field string) (string, error) {
 		var unknown string
-		out := placeholder.ReplaceAllStringFunc(v, func(found string) string {
+		out := placeholder.ReplaceAllStringFunc(text, func(found string) string {
 			name := placeholder.FindStringSubmatch(found)[1]
 			if text, ok := values.Plain[name]; ok {
 				return text
@@ -282,13 +281,21 @@ func fill(v any, values Values, field string) (any, error) {
 			return found
 		})
 		if unknown != "" {
-			return nil, wrong(field, "list it in spec.args", "{{args.%s}} is not an argument of the template", unknown)
+			return "", wrong(field, "list it in spec.args", "{{args.%s}} is not an argument of the template", unknown)
 		}
 		return out, nil
+	})
+}
+
+// eachText returns a copy of a document whose texts are replaced by the results of the function replace.
+func eachText(v any, field string, replace func(text, field string) (string, error)) (any, error) {
+	switch v := v.(type) {
+	case string:
+		return replace(v, field)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			filled, err := fill(e, values, fmt.Sprintf("%s[%d]", field, i))
+			filled, err := eachText(e, fmt.Sprintf("%s[%d]", field, i), replace)
 			if err != nil {
 				return nil, err
 			}
@@ -298,7 +305,7 @@ func fill(v any, values Values, field string) (any, error) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, e := range v {
-			filled, err := fill(e, values, strings.TrimPrefix(field+"."+key, "."))
+			filled, err := eachText(e, strings.TrimPrefix(field+"."+key, "."), replace)
 			if err != nil {
 				return nil, err
 			}

@@ -303,8 +303,14 @@ func TestRefused(t *testing.T) {
 		"Half":         {metric("compare: {to: stable, confidence: 0.5}"), ""},
 		"Both":         {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
 		"BothFail":     {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
-		"NoCondition":  {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
-		"NoStart":      {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
+		"ByLabel":      {metric("compare: {to: stable, by: user}"), "spec.metrics[0].compare.by: is not possible with web"},
+		"ByWithHistogram": {"{metrics: [{name: m, compare: {to: stable, by: user, histogram: true}, provider: {prometheus: {query: q}}}]}",
+			"spec.metrics[0].compare.by: conflicts with histogram"},
+		"By":          {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: q}}}]}", ""},
+		"NoCondition": {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
+		"Elapsed": {metric("successCondition: 'result > {{elapsed}}'"),
+			`spec.metrics[0].successCondition: "result > {{elapsed}}" must not use {{elapsed}}: only the texts of a provider may use it`},
+		"NoStart": {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			specs := map[string]string{

@@ -1,6 +1,12 @@
 package analysis
 
-import "regexp"
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // Window is the period that a query's result covers.
 type Window int
@@ -15,27 +21,26 @@ const (
 var elapsed = regexp.MustCompile(`\{\{\s*(release\.)?elapsed\s*\}\}`)
 
 // WindowOf returns the window of a metric's query. A query with both placeholders has the shorter window.
-func WindowOf(m Metric) Window { return windowIn(m.Config) }
-
-func windowIn(v any) (found Window) {
-	join := func(w Window) {
-		if w != WindowOther && (found == WindowOther || w < found) {
-			found = w
+func WindowOf(m Metric) (found Window) {
+	_, _ = eachText(m.Config, "", func(text, _ string) (string, error) {
+		for _, match := range elapsed.FindAllStringSubmatch(text, -1) {
+			w := map[bool]Window{true: WindowWeight, false: WindowRelease}[match[1] == ""]
+			if found == WindowOther || w < found {
+				found = w
+			}
 		}
-	}
-	switch v := v.(type) {
-	case string:
-		for _, match := range elapsed.FindAllStringSubmatch(v, -1) {
-			join(map[bool]Window{true: WindowWeight, false: WindowRelease}[match[1] == ""])
-		}
-	case []any:
-		for _, e := range v {
-			join(windowIn(e))
-		}
-	case map[string]any:
-		for _, e := range v {
-			join(windowIn(e))
-		}
-	}
+		return text, nil
+	})
 	return found
+}
+
+// withElapsed replaces {{elapsed}} and {{release.elapsed}} by whole seconds. A window begins at the release or later.
+func (k Known) withElapsed(text string) string {
+	return elapsed.ReplaceAllStringFunc(text, func(found string) string {
+		since := k.ReleaseSince
+		if elapsed.FindStringSubmatch(found)[1] == "" {
+			since = rollout.Later(since, k.Since)
+		}
+		return strconv.Itoa(max(1, int(k.At.Sub(since)/time.Second)))
+	})
 }

@@ -112,6 +112,10 @@ func check(m *Metric) error {
 			return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
 		case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
 			return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
+		case c.By != "" && m.Provider != "prometheus":
+			return wrong("compare.by", "use the provider prometheus, or leave by out", "is not possible with %s", m.Provider)
+		case c.By != "" && c.Histogram:
+			return wrong("compare.by", "keep only one", "conflicts with histogram")
 		}
 	}
 	if m.Count == 0 && m.Interval == 0 {

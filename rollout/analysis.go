@@ -70,6 +70,8 @@ type Compare struct {
 	Confidence float64 `json:"confidence"`
 	// Histogram means that the query returns cumulative buckets (label le, or a native histogram) instead of [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
+	// By is a label, such as user. The numbers count distinct values of this label instead of requests.
+	By string `json:"by,omitempty"`
 }
 
 // SecretRef names one key of a Secret in the app's namespace.

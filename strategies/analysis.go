@@ -263,7 +263,10 @@ type Measure struct {
 	Stable   string
 	Number   int // the number of earlier measurements without an error; identifies this measurement
 	Family   analysis.Family
-	Steady   time.Time // the time from which the requests have the present weight; 0 while the weight changes
+
+	Since        time.Time // when the workload entered its present step
+	ReleaseSince time.Time
+	IsSteady     bool // the step does not change the weight
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
@@ -287,12 +290,15 @@ type Measured struct {
 	Metric  string
 	rollout.Measurement
 	Look  *analysis.Look // the counts of a comparison, or nil
-	Since time.Time      // Measure.Steady
+	Since time.Time      // the time from which the requests have the present weight; 0 while the weight changes
 }
 
 // Judge evaluates a result by its metric. The measuring goroutine calls Judge, because users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
-	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, Since: m.Steady}
+	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
+	if m.IsSteady {
+		out.Since = m.Since
+	}
 	before := rollout.MetricProgress{Count: m.Number}
 	switch {
 	case r.Phase != "":
@@ -327,7 +333,8 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			due := Measure{
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
-				Family: familyOf(stagedIn(in), metric), Steady: steadySince(w.Staged),
+				Since: w.Entered, ReleaseSince: in.State.Release.Since,
+				Family: familyOf(stagedIn(in), metric), IsSteady: isSteady(w.Staged),
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // the ReplicaSets do not exist yet or are gone

@@ -144,6 +144,7 @@ func experimentRuns(m workloads.Staged) []runOf {
 // or Stable gets the pod-template-hash of the experiment's own pods, if the experiment has pods of that version.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
+	m.Since = *w.Available // the experiment's weights last from then on
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}
 	if e.Duration != nil {
 		m.Texts["experiment.finishedAt"] = w.Available.Add(*e.Duration).Format(time.RFC3339)

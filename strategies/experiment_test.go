@@ -122,6 +122,9 @@ func TestExperimentMeasures(t *testing.T) {
 			if m.Latest != tc.latest || m.Stable != tc.stable {
 				t.Errorf("%s: %q and %q, want %q and %q", tc.reason, m.Latest, m.Stable, tc.latest, tc.stable)
 			}
+			if available := m.Since.Format(time.RFC3339); available != texts["experiment.availableAt"] {
+				t.Errorf("%s: the measured period begins at %s", tc.reason, available)
+			}
 			for key, text := range m.Texts {
 				if texts[key] != text {
 					t.Errorf("{{%s}} is %s, want %s", key, text, texts[key])

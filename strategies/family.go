@@ -1,8 +1,6 @@
 package strategies
 
 import (
-	"time"
-
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
@@ -51,13 +49,12 @@ func weighed(in Input, runs []rollout.AnalysisRun, m rollout.Metric, got Measure
 	return analysis.Weigh(m, before, got.Look, got.Since, got.Measurement, f)
 }
 
-// steadySince returns the time from which a workload's requests have the present weight. It returns 0 while the weight
-// changes.
-func steadySince(m workloads.Staged) (since time.Time) {
+// isSteady reports whether a workload is at a step that does not change the weight.
+func isSteady(m workloads.Staged) bool {
 	switch m.Stage().Wait.(type) {
 	case plan.NoWait, plan.PodsWait:
-		return since
+		return false
 	default:
-		return m.Entered
+		return true
 	}
 }

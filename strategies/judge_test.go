@@ -104,7 +104,7 @@ func TestEvidenceNeedsASteadyWeight(t *testing.T) {
 			}
 			m.runs = Record(in, got)
 			evidence[step], looks[step] = analysis.EvidenceOf(Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence), looks[step]+1
-			if steady := !due.Steady.IsZero(); steady != (step%2 == 1) {
+			if steady := due.IsSteady; steady != (step%2 == 1) {
 				t.Errorf("at step %d the weight is steady: %t", step, steady)
 			}
 		}

@@ -190,3 +190,21 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 		compare.CheckNamed(t, fmt.Sprintf("after %d measurements", made), want, l.State.Analyses[0].Phase)
 	}
 }
+
+// TestElapsedSince checks that a measured period begins with the workload's step and with the release. A restart keeps both times.
+func TestElapsedSince(t *testing.T) {
+	l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, Retention: 10})
+	begins := func() [2]time.Time {
+		t.Helper()
+		due := Decide(l.Input).Measure
+		if len(due) != 1 {
+			t.Fatalf("%d measurements are due", len(due))
+		}
+		return [2]time.Time{due[0].Since, due[0].ReleaseSince}
+	}
+	before := begins()
+	compare.CheckNamed(t, "the step and the release", [2]time.Time{l.State.Progress[0].Entered, l.State.Release.Since}, before)
+	l.Now = l.Now.Add(time.Minute)
+	l.crash(t)
+	compare.CheckNamed(t, "after a restart", before, begins())
+}

@@ -134,6 +134,9 @@ func TestRefused(t *testing.T) {
 		{"prometheus", "{authentication: {bearer: {}}}", ".authentication.bearer.token", "is missing", "secretKeyRef"},
 		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", ".authentication",
 			"names 2 ways", "keep only"},
+		{"prometheus", "{authentication: {basicAuth: {username: a, password: s3cr3t}, oauth2: {tokenUrl: http://t, clientId: a, " +
+			"clientSecret: s3cr3t}}}", ".authentication", "names 2 ways", "keep only"},
+		{"prometheus", "{authentication: {basicAuth: {password: s3cr3t}}}", ".authentication.basicAuth.username", "is missing", "name"},
 		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", ".authentication.sigv4.roleArn", `"metrics" is not the ARN`,
 			"arn:aws:iam::"},
 
@@ -263,26 +266,28 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestArguments checks that each text field accepts a placeholder such as {{args.x}}, whose value is filled in later.
+// TestArguments checks that each text field accepts a placeholder, whose value is filled in later.
 func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {
-		config := fromYAML(t, minimal[kind])
 		if kind == "cloudWatch" || kind == "job" {
 			continue // testdata/argo.yaml has examples with arguments in nested fields
 		}
-		for field, value := range config {
-			if _, ok := value.(string); ok {
-				config[field] = "{{ args.x }}"
+		for _, placeholder := range []string{"{{ args.x }}", "{{elapsed}}", "{{ release.elapsed }}"} {
+			config := fromYAML(t, minimal[kind])
+			for field, value := range config {
+				if _, ok := value.(string); ok {
+					config[field] = placeholder
+				}
 			}
-		}
-		if kind == "graphite" {
-			config["query"] = "target={{ args.x }}"
-		}
-		if kind == "skywalking" {
-			config["query"] = "query q { a(b: {{args.x}}) }"
-		}
-		if err := Check(kind, config); err != nil {
-			t.Errorf("%s %v: %v", kind, config, err)
+			if kind == "graphite" {
+				config["query"] = "target=" + placeholder
+			}
+			if kind == "skywalking" {
+				config["query"] = "query q { a(b: " + placeholder + ") }"
+			}
+			if err := Check(kind, config); err != nil {
+				t.Errorf("%s %v: %v", kind, config, err)
+			}
 		}
 	}
 }

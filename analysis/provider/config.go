@@ -107,8 +107,8 @@ func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
 // ofMetric lists metric fields that users often write into the provider block by mistake.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches the placeholder of an argument. Other braces are part of the query.
-var argument = regexp.MustCompile(`\{\{\s*args\.`)
+// argument matches a placeholder that a measurement replaces. Other braces are part of the query.
+var argument = regexp.MustCompile(`\{\{\s*(args\.|(release\.)?elapsed\s*\}\})`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
 

@@ -64,6 +64,9 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, err
 	}
 	value, warnings, err := promValue("Prometheus", a.Body)
+	if by := s.request.By; by != "" && err == nil {
+		value, err = promDistinct(by, a.Body)
+	}
 	if err != nil {
 		return Result{}, err
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
@@ -143,4 +144,44 @@ func TestSecretsOfArguments(t *testing.T) {
 	if text := b.wantError(""); strings.Contains(text, "tok3n") {
 		t.Errorf("got %s", text)
 	}
+}
+
+// TestDistinct checks how the values of a label are counted. Without by, such series are no pair.
+func TestDistinct(t *testing.T) {
+	series := func(n, user, value string) string {
+		return `{"metric":{"n":"` + n + `","user":"` + user + `"},"value":[1,"` + value + `"]}`
+	}
+	for name, c := range map[string]struct {
+		kind   string // the result's type; default vector
+		series []string
+		want   any
+		err    string
+	}{
+		"users": {series: []string{series("of", "ann", "900"), series("of", "bob", "0.2"), series("bad", "ann", "700")}, want: []any{1.0, 2.0}},
+		"several series of a user": {want: []any{1.0, 1.0},
+			series: []string{series("of", "ann", "9"), series("of", "ann", "1"), series("bad", "ann", "0"), series("bad", "ann", "1")}},
+		"only failures of a user":   {series: []string{series("of", "ann", "9"), series("bad", "bob", "1")}, want: []any{1.0, 2.0}},
+		"neither zero nor NaN":      {series: []string{series("of", "ann", "0"), series("bad", "bob", "NaN")}, want: []any{0.0, 0.0}},
+		"some requests have a user": {series: []string{series("of", "", "9"), series("of", "ann", "1")}, want: []any{0.0, 1.0}},
+		"nothing":                   {want: []any{}},
+		"no label":                  {series: []string{series("of", "", "9")}, err: "no label user, as in sum by (user)"},
+		"no names":                  {series: []string{series("", "ann", "9")}, err: `without n="bad" or n="of"`},
+		"a range": {kind: "matrix", series: []string{`{"metric":{"n":"of","user":"ann"},"values":[[1,"9"]]}`},
+			err: "a series without"},
+		"a scalar": {kind: "scalar", series: []string{`1`, `"3"`}, err: "is not a vector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, prometheusContract)
+			b.request.By = "user"
+			b.reply = promReply(cmp.Or(c.kind, "vector"), "["+strings.Join(c.series, ",")+"]")
+			if c.err != "" {
+				b.wantError(c.err)
+				return
+			}
+			b.wantValue(c.want)
+		})
+	}
+	b := newBench(t, prometheusContract)
+	b.reply = promReply("vector", "["+series("of", "ann", "1")+","+series("of", "bob", "1")+","+series("bad", "bob", "1")+"]")
+	b.wantValue([]any{1.0, 1.0, 1.0})
 }

@@ -24,6 +24,7 @@ type Request struct {
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running
+	By       string            // a label whose values are counted (Compare.By); "" counts requests
 	Secrets  []string          // values of Secrets in Config; no error or message may contain them
 }
 

@@ -53,7 +53,8 @@ type task struct {
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	waits  bool // the measurement waits for a running Job or a shut gate
+	at     time.Time // the moment of the measurement, for both queries of a comparison
+	waits  bool      // the measurement waits for a running Job or a shut gate
 	isDone bool
 	found  strategies.Measured
 }
@@ -192,12 +193,12 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 			got = failed(fmt.Sprintf("the provider %s panicked; gitrollout's log has the details", t.Metric.Provider))
 		}
 	}()
-	at := w.Deps.Now()
+	t.at = w.Deps.Now()
 	result, err := w.ask(ctx, t, t.Latest, "")
 	if err != nil {
 		return failed(err.Error())
 	}
-	found := strategies.Result{At: at, Value: result.Value, Samples: -1, Phase: result.Phase, Message: result.Message}
+	found := strategies.Result{At: t.at, Value: result.Value, Samples: -1, Phase: result.Phase, Message: result.Message}
 	if t.Metric.Compare != nil {
 		stable, err := w.ask(ctx, t, t.Stable, "-stable")
 		if err != nil {
@@ -254,7 +255,9 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
 			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
-	config, err := analysis.Complete(t.Metric, analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts},
+	known := analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts,
+		At: t.at, Since: t.Since, ReleaseSince: t.ReleaseSince}
+	config, err := analysis.Complete(t.Metric, known,
 		func(ref rollout.SecretRef) (string, error) {
 			data, err := w.Deps.Secret(ctx, at, ref.Name)
 			if err != nil {
@@ -267,9 +270,13 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 			secrets = append(secrets, text)
 			return text, nil
 		})
+	by := ""
+	if t.Metric.Compare != nil {
+		by = t.Metric.Compare.By
+	}
 	return provider.Request{
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
-		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Secrets: secrets,
+		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, By: by, Secrets: secrets,
 	}, err
 }
 

@@ -386,6 +386,50 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
+// TestElapsed checks that both queries of a comparison have the seconds at the measurement's moment, however late a query is sent.
+func TestElapsed(t *testing.T) {
+	var mu sync.Mutex
+	var sent []string
+	clock := noon
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, r.URL.RawQuery)
+		clock = clock.Add(time.Minute)
+		fmt.Fprint(w, `[1, 100]`)
+	}))
+	t.Cleanup(s.Close)
+	b := newBench(t, func(o *Options) {
+		o.Deps.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return clock
+		}
+	})
+	m := compared(s.URL)
+	m.Config["url"] = s.URL + "/?{{args.hash}}={{elapsed}}+{{release.elapsed}}"
+	of := due(m)
+	of[0].Since, of[0].ReleaseSince = noon.Add(-90*time.Second), noon.Add(-time.Hour)
+	b.begin(shop, of)
+	compare.CheckNamed(t, "the measurement's time", noon, b.one(t).At)
+	mu.Lock()
+	defer mu.Unlock()
+	compare.CheckNamed(t, "sent", []string{"new=90+3600", "old=90+3600"}, sent)
+}
+
+// TestCountsByLabel checks that a comparison counts the values of its label.
+func TestCountsByLabel(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"of","user":"ann"},"value":[1,"700"]},`+
+			`{"metric":{"n":"bad","user":"ann"},"value":[1,"600"]},{"metric":{"n":"of","user":"bob"},"value":[1,"1"]}]}}`)
+	}))
+	t.Cleanup(s.Close)
+	m := rollout.Metric{Name: "users", Provider: "prometheus", Config: map[string]any{"address": s.URL, "query": "{{args.hash}}"},
+		Compare: &rollout.Compare{By: "user"}, Pods: map[string]string{"hash": "Latest"}}
+	b := newBench(t, func(o *Options) { o.Deps.Getenv = func(string) string { return "" } })
+	compare.Check(t, "1 of 2 (50%), stable 1 of 2 (50%)", b.measure(t, m).Value)
+}
+
 // TestOverIsOver checks the measurements of a gate, a Job and a slow server when their analyses end. The measurements stop, the Job is
 // deleted, and no result is left to collect.
 func TestOverIsOver(t *testing.T) {
