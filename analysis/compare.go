@@ -21,8 +21,7 @@ func JudgeComparison(
 		got.Phase, got.Message = phase, "no data"
 		return got, nil
 	}
-	c, errC := sampleOf(canary)
-	s, errS := sampleOf(stable)
+	look, errC, errS := lookOf(m, canary, stable)
 	switch {
 	case errC != nil:
 		got.Phase, got.Message = Errored, "the new version: "+errC.Error()
@@ -31,10 +30,24 @@ func JudgeComparison(
 		got.Phase, got.Message = Errored, "the stable version: "+errS.Error()
 		return got, nil
 	}
-	return judgeCounts(m, f, before, began, Look{c, s}, at)
+	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts judges the counts of both versions by an exact test.
+// lookOf parses the results of both versions. It returns an error for each version.
+func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
+	if !m.Compare.Histogram {
+		l.canary, errC = sampleOf(canary)
+		l.stable, errS = sampleOf(stable)
+		return l, errC, errS
+	}
+	l.latency = &[2]Histogram{}
+	l.latency[0], errC = histogramOf(canary)
+	l.latency[1], errS = histogramOf(stable)
+	l.canary.all, l.stable.all = l.latency[0].all(), l.latency[1].all()
+	return l, errC, errS
+}
+
+// judgeCounts judges the counts of both versions by an exact test. A histogram has only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, stable %s", c, s), Phase: Successful}
@@ -43,6 +56,10 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 		if phase, ok := withoutData[m.OnNoData]; ok {
 			got.Phase = phase
 		}
+		return got, &l
+	}
+	if l.latency != nil {
+		got.Value = fmt.Sprintf("%d requests, stable %d", c.all, s.all)
 		return got, &l
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))

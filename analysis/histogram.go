@@ -1,8 +1,104 @@
 package analysis
 
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
 // Histogram is a result with cumulative buckets in ascending order. The last bucket has the bound +Inf and counts all
 // requests.
 type Histogram []Bucket
 
 // Bucket counts the requests that took at most Bound.
 type Bucket struct{ Bound, Count float64 }
+
+const (
+	// noise is the relative decrease from one bucket to the next that is a rounding error of Prometheus.
+	noise = 1e-6
+	// narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
+	// of schema 3. In a wider bucket, the error could look like a slower version.
+	narrow = 1.091
+)
+
+// histogramOf validates a result. A result without buckets, or with a count of NaN, means no data: a nil Histogram.
+func histogramOf(v any) (Histogram, error) {
+	h, is := v.(Histogram)
+	if !is && !isEmpty(v) {
+		return nil, fmt.Errorf("%s is not a histogram", short(v))
+	}
+	h = slices.Clone(h)
+	before := Bucket{Bound: math.Inf(-1)}
+	for i, b := range h {
+		switch {
+		case math.IsNaN(b.Count):
+			return nil, nil
+		case b.Count < 0 || b.Count > 1e12:
+			return nil, fmt.Errorf("%v is not a number of requests (le=%v)", b.Count, b.Bound)
+		case math.IsNaN(b.Bound) || b.Bound <= before.Bound:
+			return nil, fmt.Errorf("two buckets are le=%v: sum by (le)", b.Bound)
+		case b.Count < before.Count*(1-noise):
+			return nil, fmt.Errorf("the bucket le=%v has %v requests, fewer than %v with le=%v", b.Bound, b.Count, before.Count,
+				before.Bound)
+		}
+		h[i].Count = max(b.Count, before.Count)
+		before = h[i]
+	}
+	if len(h) > 0 && !math.IsInf(before.Bound, 1) {
+		return nil, errors.New(`the bucket le="+Inf" is missing: the query must return all buckets`)
+	}
+	return h, nil
+}
+
+// bounds returns the bounds nearest to the median, the 90th and the 99th percentile, in ascending order. A bound is
+// skipped if all requests are slower, because no version is worse there. So there may be fewer than three bounds.
+func bounds(h Histogram) (all []float64) {
+	for _, quantile := range []float64{0.5, 0.9, 0.99} {
+		nearest, least := math.Inf(1), math.Inf(1)
+		for _, b := range h {
+			off := math.Abs(b.Count/h[len(h)-1].Count - quantile)
+			if b.Count > 0 && off < least && !slices.Contains(all, b.Bound) && !math.IsInf(b.Bound, 1) {
+				nearest, least = b.Bound, off
+			}
+		}
+		if !math.IsInf(nearest, 1) {
+			all = append(all, nearest)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// all returns the number of all requests.
+func (h Histogram) all() int {
+	if len(h) == 0 {
+		return 0
+	}
+	return int(math.Round(h[len(h)-1].Count))
+}
+
+// slower returns the numbers of requests above a bound (rounded down) and of all requests (rounded to the nearest).
+// Within a narrow bucket, slower interpolates linearly. It returns false if a wider bucket with requests has the bound
+// inside, because the versions' buckets differ.
+func (h Histogram) slower(bound float64) (bad, all int, ok bool) {
+	i, found := slices.BinarySearchFunc(h, bound, func(b Bucket, at float64) int { return cmp.Compare(b.Bound, at) })
+	if i == len(h) {
+		return 0, 0, false
+	}
+	low, high := Bucket{Bound: math.Inf(-1)}, h[i]
+	if i > 0 {
+		low = h[i-1]
+	}
+	within := high.Count
+	if !found && high.Count > low.Count {
+		if low.Bound <= 0 || high.Bound > narrow*low.Bound {
+			return 0, 0, false
+		}
+		within = low.Count + (high.Count-low.Count)*(bound-low.Bound)/(high.Bound-low.Bound)
+	}
+	last := h[len(h)-1].Count
+	all = int(math.Round(last))
+	return min(int(last-within), all), all, true
+}

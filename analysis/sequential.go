@@ -1,8 +1,10 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -58,8 +60,34 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has the numbers of bad and of all requests to both versions since the start of the query's window.
-type Look struct{ canary, stable sample }
+// Look has the numbers of bad and of all requests to both versions since the start of the query's window. A comparison
+// of latencies has histograms instead of the numbers of bad requests.
+type Look struct {
+	canary, stable sample
+	latency        *[2]Histogram // of the new version and of stable
+}
+
+// testsOf returns the counts of a look for each bound of the evidence. It returns false if a histogram lacks a bound.
+func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
+	if l.latency == nil {
+		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
+	}
+	var at []float64
+	if before == nil {
+		at = bounds(l.latency[1])
+	} else {
+		at = rollout.Mapped(before.Tests, func(t rollout.Test) float64 { return t.Bound })
+	}
+	for _, bound := range at {
+		c, _, okC := l.latency[0].slower(bound)
+		s, _, okS := l.latency[1].slower(bound)
+		if !okC || !okS {
+			return nil, false
+		}
+		tests = append(tests, rollout.Test{Bound: bound, Canary: c, Stable: s})
+	}
+	return tests, len(tests) > 0
+}
 
 // Weigh adds a look to a metric's evidence and fails the measurement if the release's evidence reaches its limit. The
 // test is valid for any number of looks. The parameter since is the start of the present weight, or 0 while the weight
@@ -70,7 +98,18 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	if look == nil || since.IsZero() || !IsSequential(m) {
 		return got, before
 	}
-	next := add(before, look, since, m, f)
+	tests, ok := look.testsOf(before)
+	if !ok {
+		if got.Phase == Successful {
+			got.Phase, got.Message = Pending, "the buckets of the two versions differ"
+		}
+		return got, before
+	}
+	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
+	add(next, baseOf(before, next, m), m, f)
+	if look.latency != nil && got.Phase.Done() {
+		got.Value = worstBound(next)
+	}
 	mean := (EvidenceOf(next) + f.Others) / float64(f.Sequential)
 	next.Limit, next.Metrics = Limit(m), f.Sequential
 	if got.Phase == Successful && mean >= next.Limit {
@@ -96,13 +135,16 @@ func EvidenceOf(e *Sequential) float64 {
 	return sum / float64(len(e.Tests)*len(rollout.Ratios))
 }
 
-// add returns the evidence after a look. It counts only the requests since the last look with the same weight.
-func add(before *Sequential, look *Look, since time.Time, m Metric, f Family) *Sequential {
-	next := &Sequential{
-		Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all,
-		Tests: []rollout.Test{{Canary: look.canary.bad, Stable: look.stable.bad}},
-	}
-	last := baseOf(before, next, m)
+// worstBound describes the counts of the bound with the most evidence.
+func worstBound(e *Sequential) string {
+	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int {
+		return cmp.Compare(EvidenceOf(&Sequential{Tests: []rollout.Test{a}}), EvidenceOf(&Sequential{Tests: []rollout.Test{b}}))
+	})
+	return fmt.Sprintf("above %v: %s, stable %s", worst.Bound, sample{worst.Canary, e.Canary}, sample{worst.Stable, e.Stable})
+}
+
+// add sets the evidence after a look. It counts only the requests since the last look with the same weight.
+func add(next, last *Sequential, m Metric, f Family) {
 	// Prometheus extrapolates, so that a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
 	c, s := next.Canary-last.Canary, next.Stable-last.Stable
@@ -110,16 +152,18 @@ func add(before *Sequential, look *Look, since time.Time, m Metric, f Family) *S
 		t, was := &next.Tests[i], last.Tests[i]
 		t.Canary, t.Stable, t.Logs = max(t.Canary, was.Canary), max(t.Stable, was.Stable), was.Logs
 		badC, badS := min(t.Canary-was.Canary, c), min(t.Stable-was.Stable, s)
+		limit := 0.0
+		if m.Compare.MaxIncrease > 0 {
+			limit = m.Compare.MaxIncrease + stableUpTo(last, boundShare*alphaOf(m.Compare)/float64(f.Compared))
+		}
 		for r, ratio := range rollout.Ratios {
-			if m.Compare.MaxIncrease > 0 {
-				delta := boundShare * alphaOf(m.Compare) / float64(f.Compared)
-				t.Logs[r] += marginLog(badC, c, stableUpTo(last, delta)+m.Compare.MaxIncrease, ratio)
+			if limit > 0 {
+				t.Logs[r] += marginLog(badC, c, limit, ratio)
 			} else {
 				t.Logs[r] += ratioLog(float64(badC), float64(badS), float64(c), float64(s), ratio)
 			}
 		}
 	}
-	return next
 }
 
 // baseOf returns the counts that a look is compared with. They begin anew with each weight, and after a loss of half of

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,7 +143,7 @@ func TestRatiosAreFair(t *testing.T) {
 // looked returns the evidence after looks with the given counts: bad and all requests of the new version and of stable.
 func looked(m Metric, before *Sequential, since time.Time, looks ...[4]int) *Sequential {
 	for _, n := range looks {
-		_, before = Weigh(m, before, &Look{sample{n[0], n[1]}, sample{n[2], n[3]}}, since, Measurement{Phase: Successful}, Alone(m))
+		_, before = Weigh(m, before, &Look{canary: sample{n[0], n[1]}, stable: sample{n[2], n[3]}}, since, Measurement{Phase: Successful}, Alone(m))
 	}
 	return before
 }
@@ -180,6 +181,52 @@ func TestIncrements(t *testing.T) {
 func nilLogs(e *Sequential) *Sequential {
 	e.Tests[0].Logs = [len(rollout.Ratios)]float64{}
 	return e
+}
+
+// latencies returns a histogram of a number of requests with an exponential distribution and the given mean, with ten buckets.
+func latencies(requests int, mean float64) Histogram {
+	var h Histogram
+	for _, bound := range []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, math.Inf(1)} {
+		h = append(h, Bucket{bound, math.Round(float64(requests) * -math.Expm1(-bound/mean))})
+	}
+	return h
+}
+
+// TestLatencies judges growing histograms of both versions. Only a slower version is rejected. Equal latency with half of the traffic is
+// not, and neither are histograms without requests or with other buckets.
+func TestLatencies(t *testing.T) {
+	m := elapsedMetric(10*time.Second, 60)
+	m.Compare.Histogram = true
+	coarse := func(n int, mean float64) Histogram {
+		return slices.DeleteFunc(latencies(n, mean), func(b Bucket) bool { return b.Bound > 0.01 && b.Bound < 5 })
+	}
+	for name, tc := range map[string]struct {
+		canary func(n int) any
+		want   Phase
+		value  string
+	}{
+		"as fast":               {func(n int) any { return latencies(100*n, 0.1) }, Successful, "above 0.5: 40 of 6000 (0.667%), stable 162 of 24000 (0.675%)"},
+		"half of the traffic":   {func(n int) any { return latencies(50*n, 0.1) }, Successful, "above 0.5: 20 of 3000 (0.667%), stable 162 of 24000 (0.675%)"},
+		"faster":                {func(n int) any { return latencies(100*n, 0.05) }, Successful, ""},
+		"slower":                {func(n int) any { return latencies(100*n, 0.12) }, Failed, ""},
+		"no requests":           {func(int) any { return nil }, Running, ""},
+		"buckets without count": {func(int) any { return latencies(0, 1) }, Running, ""},
+		"other buckets":         {func(n int) any { return coarse(100*n, 5) }, Running, ""},
+		"no histogram":          {func(int) any { return 3.0 }, Errored, ""},
+	} {
+		run := begin(m)
+		for n := 1; n <= 60 && !run.Phase.Done(); n++ {
+			at := noon.Add(time.Duration(n) * m.Interval)
+			got, look := JudgeComparison(m, Alone(m), run.Metrics[0], noon, tc.canary(n), latencies(400*n, 0.1), at)
+			got, evidence := Weigh(m, run.Metrics[0].Evidence, look, noon, got, Alone(m))
+			run = Record(run, m, got, evidence)
+		}
+		last, _ := run.Metrics[0].Last()
+		compare.CheckNamed(t, name, tc.want, run.Phase)
+		if tc.value != "" {
+			compare.CheckNamed(t, name, tc.value, last.Value)
+		}
+	}
 }
 
 // TestEvidenceIsRecorded checks that the text of a test keeps counts and never rounds evidence up, that one metric takes at most 300
@@ -223,7 +270,7 @@ func BenchmarkLooks(b *testing.B) {
 	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})
 	for b.Loop() {
 		for range 1000 {
-			got, look := judgeCounts(m, Alone(m), Progress{Count: 5}, noon, Look{sample{24, 1200}, sample{95, 4800}}, noon.Add(5*time.Minute))
+			got, look := judgeCounts(m, Alone(m), Progress{Count: 5}, noon, Look{canary: sample{24, 1200}, stable: sample{95, 4800}}, noon.Add(5*time.Minute))
 			Weigh(m, before, look, noon, got, Alone(m))
 		}
 	}

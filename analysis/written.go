@@ -116,6 +116,12 @@ func check(m *Metric) error {
 			return wrong("compare.by", "use the provider prometheus, or leave by out", "is not possible with %s", m.Provider)
 		case c.By != "" && c.Histogram:
 			return wrong("compare.by", "keep only one", "conflicts with histogram")
+		case c.MaxIncrease > 0 && c.Histogram:
+			return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
+		case c.Histogram:
+			if err := checkHistogram(m); err != nil {
+				return err
+			}
 		}
 	}
 	if m.Count == 0 && m.Interval == 0 {
@@ -129,6 +135,27 @@ func check(m *Metric) error {
 		}
 	}
 	return nil
+}
+
+// checkHistogram refuses a query that returns no buckets, has no fixed start, or is the same for both versions.
+func checkHistogram(m *Metric) error {
+	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
+	switch {
+	case m.Provider != "prometheus":
+		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
+	case m.Config["rangeQuery"] != nil:
+		return wrong("provider.prometheus.rangeQuery", "remove it", "conflicts with compare.histogram")
+	case WindowOf(*m) == WindowOther:
+		return wrong("provider.prometheus.query", "write sum by (le) (increase("+buckets+"[{{elapsed}}s]))",
+			"has no {{elapsed}}, which compare.histogram needs")
+	}
+	for _, found := range placeholder.FindAllStringSubmatch(fmt.Sprint(m.Config["query"]), -1) {
+		if m.Pods[found[1]] == "Latest" {
+			return nil
+		}
+	}
+	return wrong("compare.histogram", "write "+buckets+" and, in the Rollout, the argument {name: hash, valueFrom: "+
+		"{podTemplateHashValue: Latest}}", "has the same query for both versions")
 }
 
 func checkNumbers(m *Metric) error {

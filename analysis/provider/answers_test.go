@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"gitrollout.dev/gitrollout/analysis"
 )
 
 // FuzzAnswers sends arbitrary responses to each provider. The result must be a value that conditions can use, or an error without
@@ -37,7 +39,7 @@ func FuzzAnswers(f *testing.F) {
 func checkValue(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
-	case nil, bool, float64, int64, uint64, string:
+	case nil, bool, float64, int64, uint64, string, analysis.Histogram:
 	case []any:
 		for _, e := range v {
 			checkValue(t, e)

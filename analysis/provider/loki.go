@@ -30,6 +30,6 @@ func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	value, _, err := promValue("Loki", a.Body)
+	value, _, err := promValue("Loki", a.Body, promSeries)
 	return Result{Value: value}, err
 }

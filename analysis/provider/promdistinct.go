@@ -1,42 +1,41 @@
 package provider
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"gitrollout.dev/gitrollout/call"
 )
 
-// promDistinct counts the values of a label in a vector: [bad, all]. As in promPair, the label n is "bad" or "of". A
-// value counts if one of its series is above 0. Series without the label do not count.
-func promDistinct(label string, body []byte) ([]any, error) {
-	var answered struct {
-		Data struct {
-			Result []promSeriesOf `json:"result"`
-		} `json:"data"`
-	}
-	if call.Decode("Prometheus", body, &answered) != nil {
-		return nil, errors.New("the query's result is not a vector, but compare.by counts series")
-	}
-	bad, all, labelled := map[string]bool{}, map[string]bool{}, false
-	for _, one := range answered.Data.Result {
-		name, value := one.Metric["n"], one.Metric[label]
-		if one.Value == nil || name != "bad" && name != "of" {
-			return nil, errors.New(`the query's result has a series without n="bad" or n="of"; add the label by label_replace`)
+// promDistinct returns a function that counts the values of a label in a vector: [bad, all]. As in promPair, the label
+// n is "bad" or "of". A value counts if one of its series is above 0. Series without the label do not count.
+func promDistinct(label string) func(string, json.RawMessage) (any, error) {
+	return func(from string, raw json.RawMessage) (any, error) {
+		var series []promSeriesOf
+		if err := call.Decode(from, raw, &series); err != nil {
+			return nil, err
 		}
-		labelled = labelled || value != ""
-		if value == "" || !(*one.Value > 0) { // NaN is not above 0
-			continue
+		bad, all, labelled := map[string]bool{}, map[string]bool{}, false
+		for _, one := range series {
+			name, value := one.Metric["n"], one.Metric[label]
+			if one.Value == nil || name != "bad" && name != "of" {
+				return nil, errors.New(`the query's result has a series without n="bad" or n="of"; add the label by label_replace`)
+			}
+			labelled = labelled || value != ""
+			if value == "" || !(*one.Value > 0) { // NaN is not above 0
+				continue
+			}
+			if all[value] = true; name == "bad" {
+				bad[value] = true
+			}
 		}
-		if all[value] = true; name == "bad" {
-			bad[value] = true
+		switch {
+		case len(series) == 0:
+			return []any{}, nil
+		case !labelled:
+			return nil, fmt.Errorf("the query's result has no label %s, as in sum by (%s) (increase(…))", label, label)
 		}
+		return []any{float64(len(bad)), float64(len(all))}, nil
 	}
-	switch {
-	case len(answered.Data.Result) == 0:
-		return []any{}, nil
-	case !labelled:
-		return nil, fmt.Errorf("the query's result has no label %s, as in sum by (%s) (increase(…))", label, label)
-	}
-	return []any{float64(len(bad)), float64(len(all))}, nil
 }

@@ -63,10 +63,13 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	value, warnings, err := promValue("Prometheus", a.Body)
-	if by := s.request.By; by != "" && err == nil {
-		value, err = promDistinct(by, a.Body)
+	read := promSeries
+	if c := s.request.Compare; c != nil && c.Histogram {
+		read = promHistogram
+	} else if c != nil && c.By != "" {
+		read = promDistinct(c.By)
 	}
+	value, warnings, err := promValue("Prometheus", a.Body, read)
 	if err != nil {
 		return Result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -168,11 +169,10 @@ func TestDistinct(t *testing.T) {
 		"no names":                  {series: []string{series("", "ann", "9")}, err: `without n="bad" or n="of"`},
 		"a range": {kind: "matrix", series: []string{`{"metric":{"n":"of","user":"ann"},"values":[[1,"9"]]}`},
 			err: "a series without"},
-		"a scalar": {kind: "scalar", series: []string{`1`, `"3"`}, err: "is not a vector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, prometheusContract)
-			b.request.By = "user"
+			b.request.Compare = &analysis.Compare{By: "user"}
 			b.reply = promReply(cmp.Or(c.kind, "vector"), "["+strings.Join(c.series, ",")+"]")
 			if c.err != "" {
 				b.wantError(c.err)

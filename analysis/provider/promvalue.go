@@ -10,9 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar becomes a number. A vector becomes a list with one value
-// per series. A matrix becomes the list of all values. Values may be NaN or infinite.
-func promValue(from string, body []byte) (value any, warnings []string, err error) {
+// promValue parses a response of Prometheus or Loki. A scalar becomes a number. The function read parses a vector or a
+// matrix, such as promSeries. Values may be NaN or infinite.
+func promValue(from string, body []byte, read func(string, json.RawMessage) (any, error)) (
+	value any, warnings []string, err error,
+) {
 	var answered struct {
 		Status    string   `json:"status"`
 		ErrorType string   `json:"errorType"`
@@ -35,7 +37,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 		err := call.Decode(from, answered.Data.Result, &sample)
 		return float64(sample), answered.Warnings, err
 	case "vector", "matrix":
-		values, err := promSeries(from, answered.Data.Result)
+		values, err := read(from, answered.Data.Result)
 		return values, answered.Warnings, err
 	case "streams":
 		return nil, nil, errors.New("the query asks for lines of a log; ask for a number, as in sum(count_over_time(…[5m]))")
@@ -73,7 +75,8 @@ func promPair(series []promSeriesOf) (pair []any, is bool) {
 	return pair, len(named) > 0
 }
 
-func promSeries(from string, raw json.RawMessage) ([]any, error) {
+// promSeries returns a list with one value per series, or with all values of a matrix.
+func promSeries(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil {
 		return nil, err

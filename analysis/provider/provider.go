@@ -24,14 +24,14 @@ type Request struct {
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running
-	By       string            // a label whose values are counted (Compare.By); "" counts requests
+	Compare  *analysis.Compare // for Prometheus: with Histogram, the result is an analysis.Histogram; By counts a label
 	Secrets  []string          // values of Secrets in Config; no error or message may contain them
 }
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the input of the conditions, such as a float64, a []any or a text. Nil or an empty value means no data.
-	// The function Measure masks Secrets' values in Value, because a server may repeat them and Git stores results.
+	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. Nil or an
+	// empty value means no data. Measure masks Secrets' values in Value, because servers may repeat them in results.
 	Value    any
 	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
 	Message  string            // for users

@@ -270,13 +270,10 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 			secrets = append(secrets, text)
 			return text, nil
 		})
-	by := ""
-	if t.Metric.Compare != nil {
-		by = t.Metric.Compare.By
-	}
 	return provider.Request{
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
-		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, By: by, Secrets: secrets,
+		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Compare: t.Metric.Compare,
+		Secrets: secrets,
 	}, err
 }
 

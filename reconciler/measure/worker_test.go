@@ -430,6 +430,20 @@ func TestCountsByLabel(t *testing.T) {
 	compare.Check(t, "1 of 2 (50%), stable 1 of 2 (50%)", b.measure(t, m).Value)
 }
 
+// TestAsksForHistograms checks that a request for a histogram is sent if and only if the metric compares histograms.
+func TestAsksForHistograms(t *testing.T) {
+	b := newBench(t, nil)
+	for name, c := range map[string]struct {
+		compare *rollout.Compare
+		want    bool
+	}{"no comparison": {nil, false}, "numbers": {&rollout.Compare{}, false}, "histograms": {&rollout.Compare{Histogram: true}, true}} {
+		m := compared("http://m")
+		m.Compare = c.compare
+		got, err := b.request(t.Context(), &task{Measure: due(m)[0], app: shop}, "new", "")
+		compare.CheckNamed(t, name, []any{c.want, nil}, []any{got.Compare != nil && got.Compare.Histogram, err})
+	}
+}
+
 // TestOverIsOver checks the measurements of a gate, a Job and a slow server when their analyses end. The measurements stop, the Job is
 // deleted, and no result is left to collect.
 func TestOverIsOver(t *testing.T) {

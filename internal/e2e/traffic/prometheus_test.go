@@ -26,17 +26,18 @@ type prometheus struct {
 	t       *testing.T
 	URL     string
 	dir     string
+	flags   []string
 	log     testbin.Output
 	command *exec.Cmd
 }
 
 // startPrometheus runs Debian's program, which make test installs, until the test ends. The program lacks Kubernetes service discovery, so
 // the test writes Prometheus's list of pods.
-func startPrometheus(t *testing.T) *prometheus {
+func startPrometheus(t *testing.T, flags ...string) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	p := &prometheus{t: t, URL: "http://" + listener.Addr().String(), dir: t.TempDir()}
+	p := &prometheus{t: t, URL: "http://" + listener.Addr().String(), dir: t.TempDir(), flags: flags}
 	listener.Close()
 	content := fmt.Sprintf(`global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
 scrape_configs:
@@ -62,8 +63,9 @@ func (p *prometheus) start() {
 	if err != nil {
 		p.t.Fatal("prometheus is not installed: apt-get install prometheus")
 	}
-	p.command = exec.Command(path, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.URL[len("http://"):], "--log.level=warn")
+	p.command = exec.Command(path, append([]string{"--config.file=" + filepath.Join(p.dir, "prometheus.yml"),
+		"--storage.tsdb.path=" + filepath.Join(p.dir, "data"), "--web.listen-address=" + p.URL[len("http://"):], "--log.level=warn"},
+		p.flags...)...)
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	must(p.t, p.command.Start())
 	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {

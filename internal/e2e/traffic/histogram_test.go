@@ -1,0 +1,148 @@
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	metrics "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
+)
+
+// reporter is a program that reports the latency of its requests to Prometheus, in a classic and in a native histogram.
+type reporter struct {
+	hash            string  // the label pod_template_hash
+	slower          float64 // the factor of the slowest 5 % of the requests
+	requests        int     // the number of requests so far
+	classic, native metrics.Histogram
+	address         string
+}
+
+func startReporter(t *testing.T, hash string, slower float64) *reporter {
+	s := &reporter{hash: hash, slower: slower,
+		classic: metrics.NewHistogram(metrics.HistogramOpts{Name: "http_request_duration_seconds", Buckets: metrics.DefBuckets}),
+		native:  metrics.NewHistogram(metrics.HistogramOpts{Name: "http_native_seconds", NativeHistogramBucketFactor: 1.1})}
+	registry := metrics.NewRegistry()
+	registry.MustRegister(s.classic, s.native)
+	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(web.Close)
+	s.address = strings.TrimPrefix(web.URL, "http://")
+	return s
+}
+
+// latency returns the latency of the i-th of all requests, in seconds and in ascending order. The distribution is log-normal with a median
+// of 50 ms, so that p90 is 139 ms and p99 is 321 ms.
+func (s *reporter) latency(i int) float64 {
+	quantile := (float64(i) + 0.5) / float64(s.requests)
+	v := 0.05 * math.Exp(0.8*math.Sqrt2*math.Erfinv(2*quantile-1))
+	if quantile > 0.95 {
+		v *= s.slower
+	}
+	return v
+}
+
+// serve reports a number of requests. The reporter must not have served any.
+func (s *reporter) serve(requests int) {
+	s.requests = requests
+	for i := range requests {
+		s.classic.Observe(s.latency(i))
+		s.native.Observe(s.latency(i))
+	}
+}
+
+// within returns the number of requests that took at most a number of seconds.
+func (s *reporter) within(seconds float64) (n int) {
+	for i := range s.requests {
+		if s.latency(i) <= seconds {
+			n++
+		}
+	}
+	return n
+}
+
+// watch gives Prometheus the list of reporters.
+func (p *prometheus) watch(reporters ...*reporter) {
+	p.t.Helper()
+	var groups []map[string]any
+	for _, s := range reporters {
+		groups = append(groups, map[string]any{"targets": []string{s.address}, "labels": map[string]string{"pod_template_hash": s.hash}})
+	}
+	data, err := json.Marshal(groups)
+	must(p.t, err)
+	must(p.t, os.WriteFile(p.targets()+".new", data, 0o600))
+	must(p.t, os.Rename(p.targets()+".new", p.targets()))
+}
+
+// histogram returns the result of a metric that compares histograms; nil without data.
+func (p *prometheus) histogram(query string) analysis.Histogram {
+	p.t.Helper()
+	got, err := provider.Measure(p.t.Context(), provider.Deps{Client: func(bool) *http.Client { return http.DefaultClient },
+		Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now},
+		provider.Request{Kind: "prometheus", Config: map[string]any{"address": p.URL, "query": query}, Histogram: true})
+	must(p.t, err)
+	h, _ := got.Value.(analysis.Histogram)
+	return h
+}
+
+// awaitRequests waits until Prometheus has scraped a number of requests.
+func (p *prometheus) awaitRequests(query string, requests int) (h analysis.Histogram) {
+	p.t.Helper()
+	for deadline := time.Now().Add(timeout); ; time.Sleep(scrape / 5) {
+		if h = p.histogram(query); h != nil && h[len(h)-1].Count == float64(requests) {
+			return h
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s is %v, want %d requests", query, h, requests)
+		}
+	}
+}
+
+// TestHistogram checks that the provider returns the buckets of a real Prometheus, from classic and from native histograms. One canary is
+// 20 % slower at the 99th percentile. The other canary has stable's latency and half of stable's requests.
+func TestHistogram(t *testing.T) {
+	p := startPrometheus(t, "--enable-feature=native-histograms")
+	reporters := []*reporter{startReporter(t, "stable", 1), startReporter(t, "slow", 1.2), startReporter(t, "equal", 1)}
+	p.watch(reporters...)
+	kinds := map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
+		"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
+	for _, s := range reporters { // increase misses a counter's first value, so the first value must be 0
+		for _, query := range kinds {
+			p.awaitRequests(fmt.Sprintf(query, "", s.hash, ""), 0)
+		}
+	}
+	for i, requests := range []int{4000, 1000, 2000} {
+		reporters[i].serve(requests)
+	}
+	for _, s := range reporters {
+		for kind, query := range kinds {
+			h := p.awaitRequests(fmt.Sprintf(query, "", s.hash, ""), s.requests)
+			if least := len(metrics.DefBuckets) + 1; len(h) < least {
+				t.Errorf("%s of %s has %d buckets, want at least %d: %v", kind, s.hash, len(h), least, h)
+			}
+			grown := p.histogram(fmt.Sprintf(query, "increase(", s.hash, "[5m])"))
+			if len(grown) != len(h) {
+				t.Fatalf("%s of %s: the increase has other buckets: %v, want %v", kind, s.hash, grown, h)
+			}
+			// increase extrapolates to the ends of its window. The factor is the same for all buckets.
+			factor := grown[len(grown)-1].Count / float64(s.requests)
+			if factor < 0.999 || factor > 2 {
+				t.Errorf("%s of %s: the increase is %v, %.3f times the requests", kind, s.hash, grown, factor)
+			}
+			for i, b := range h {
+				want := float64(s.within(b.Bound))
+				if b.Count != want || grown[i].Bound != b.Bound || math.Abs(grown[i].Count-factor*want) > 1e-6*factor*want {
+					t.Errorf("%s of %s: %v and the increase %v, want %v", kind, s.hash, b, grown[i], want)
+				}
+			}
+		}
+	}
+}
