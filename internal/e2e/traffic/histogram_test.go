@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/analysis/provider"
+	sources "gitrollout.dev/gitrollout/analysis/provider"
 )
 
 // reporter is a program that reports the latency of its requests to Prometheus, in a classic and in a native histogram.
@@ -85,9 +85,10 @@ func (p *prometheus) watch(reporters ...*reporter) {
 // histogram returns the result of a metric that compares histograms; nil without data.
 func (p *prometheus) histogram(query string) analysis.Histogram {
 	p.t.Helper()
-	got, err := provider.Measure(p.t.Context(), provider.Deps{Client: func(bool) *http.Client { return http.DefaultClient },
+	got, err := sources.Measure(p.t.Context(), sources.Deps{Client: func(bool) *http.Client { return http.DefaultClient },
 		Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now},
-		provider.Request{Kind: "prometheus", Config: map[string]any{"address": p.URL, "query": query}, Histogram: true})
+		sources.Request{Kind: "prometheus", Config: map[string]any{"address": p.URL, "query": query},
+			Compare: &analysis.Compare{Histogram: true}})
 	must(p.t, err)
 	h, _ := got.Value.(analysis.Histogram)
 	return h

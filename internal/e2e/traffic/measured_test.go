@@ -79,6 +79,7 @@ func TestMeasured(t *testing.T) {
 	t.Run("odd servers", oddServers)
 	t.Run("killed", killedWhileMeasuring)
 	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
+	t.Run("latency without a threshold", latencyWithoutThreshold)
 }
 
 // goodAndBadReleases releases the new versions of all stories at the same time. Bad versions are rolled back

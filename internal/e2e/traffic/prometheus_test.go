@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +31,26 @@ type prometheus struct {
 	flags   []string
 	log     testbin.Output
 	command *exec.Cmd
+
+	mu      sync.Mutex
+	clients *clients // reporters that are scraped as if they were pods of an app's version
+}
+
+// serve adds reporters to the list of pods.
+func (p *prometheus) serve(c *clients) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients = c
+}
+
+// reporter returns the reporter of a version of an app, or nil.
+func (p *prometheus) reporter(app, version string) *reporter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.clients == nil {
+		return nil
+	}
+	return p.clients.reporters[[2]string{app, version}]
 }
 
 // startPrometheus runs Debian's program, which make test installs, until the test ends. The program lacks Kubernetes service discovery, so
@@ -101,6 +123,11 @@ func (p *prometheus) follow(ctx context.Context, w *world) {
 					groups = append(groups, map[string]any{"targets": []string{pod.Status.PodIP + ":8080"}, "labels": map[string]string{
 						"namespace": a.name, "pod": pod.Name, "pod_template_hash": pod.Labels["pod-template-hash"],
 					}})
+					_, version, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
+					if r := p.reporter(a.name, version); r != nil { // equal targets are one target
+						groups = append(groups, map[string]any{"targets": []string{r.address}, "labels": map[string]string{
+							"app": a.name, "pod_template_hash": pod.Labels["pod-template-hash"]}})
+					}
 				}
 			}
 		}
