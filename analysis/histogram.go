@@ -15,13 +15,9 @@ type Histogram []Bucket
 // Bucket counts the requests that took at most Bound.
 type Bucket struct{ Bound, Count float64 }
 
-const (
-	// noise is the relative decrease from one bucket to the next that is a rounding error of Prometheus.
-	noise = 1e-6
-	// narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
-	// of schema 3. In a wider bucket, the error could look like a slower version.
-	narrow = 1.091
-)
+// narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
+// of schema 3. In a wider bucket, the error could look like a slower version.
+const narrow = 1.091
 
 // histogramOf validates a result. A result without buckets, or with a count of NaN, means no data: a nil Histogram.
 func histogramOf(v any) (Histogram, error) {
@@ -37,11 +33,8 @@ func histogramOf(v any) (Histogram, error) {
 			return nil, nil
 		case b.Count < 0 || b.Count > 1e12:
 			return nil, fmt.Errorf("%v is not a number of requests (le=%v)", b.Count, b.Bound)
-		case math.IsNaN(b.Bound) || b.Bound <= before.Bound:
-			return nil, fmt.Errorf("two buckets are le=%v: sum by (le)", b.Bound)
-		case b.Count < before.Count*(1-noise):
-			return nil, fmt.Errorf("the bucket le=%v has %v requests, fewer than %v with le=%v", b.Bound, b.Count, before.Count,
-				before.Bound)
+		case !(b.Bound > before.Bound) || b.Count < before.Count*(1-1e-6): // Prometheus rounds
+			return nil, fmt.Errorf("le=%v (%v) follows le=%v (%v): sum by (le)", b.Bound, b.Count, before.Bound, before.Count)
 		}
 		h[i].Count = max(b.Count, before.Count)
 		before = h[i]

@@ -30,11 +30,11 @@ func TestHistogramOf(t *testing.T) {
 		"NaN":              {Histogram{{0.1, math.NaN()}, {inf, 4}}, nil, ""},
 		"NaN in the total": {Histogram{{0.1, 3}, {inf, math.NaN()}}, nil, ""},
 		"fewer in a larger bucket": {Histogram{{0.1, 1000}, {0.5, 999.998}, {inf, 1001}}, nil,
-			"the bucket le=0.5 has 999.998 requests, fewer than 1000 with le=0.1"},
+			"le=0.5 (999.998) follows le=0.1 (1000): sum by (le)"},
 		"negative":  {Histogram{{0.1, -1}, {inf, 4}}, nil, "-1 is not a number of requests (le=0.1)"},
 		"infinite":  {Histogram{{0.1, 1}, {inf, inf}}, nil, "+Inf is not a number of requests (le=+Inf)"},
-		"twice":     {Histogram{{0.1, 1}, {0.1, 2}, {inf, 4}}, nil, "two buckets are le=0.1: sum by (le)"},
-		"no number": {Histogram{{math.NaN(), 1}, {inf, 4}}, nil, "two buckets are le=NaN: sum by (le)"},
+		"twice":     {Histogram{{0.1, 1}, {0.1, 2}, {inf, 4}}, nil, "le=0.1 (2) follows le=0.1 (1): sum by (le)"},
+		"no number": {Histogram{{math.NaN(), 1}, {inf, 4}}, nil, "le=NaN (1) follows le=-Inf (0): sum by (le)"},
 		"no total":  {Histogram{{0.1, 1}, {0.5, 2}}, nil, `the bucket le="+Inf" is missing: the query must return all buckets`},
 		"numbers":   {[]any{1.0, 2.0}, nil, "[1 2] is not a histogram"},
 		"a number":  {3.0, nil, "3 is not a histogram"},
@@ -171,7 +171,8 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestHistogramRefused checks that validate refuses a histogram without buckets, without a fixed start, and with one query for both versions.
+// TestHistogramRefused checks that validate refuses a histogram without buckets, without a fixed start, and with the same query for both
+// versions.
 func TestHistogramRefused(t *testing.T) {
 	const sum = `sum by (le) (increase(b{hash="{{args.hash}}"}[{{elapsed}}s]))`
 	for name, c := range map[string]struct{ provider, want string }{
@@ -204,8 +205,7 @@ func TestHistogramRefused(t *testing.T) {
 	}
 }
 
-const sameQuery = `metrics[0].compare.histogram: has the same query for both versions; write http_request_duration_seconds_bucket` +
-	`{pod_template_hash="{{args.hash}}"} and, in the Rollout, the argument {name: hash, valueFrom: {podTemplateHashValue: Latest}}`
+const sameQuery = "metrics[0].compare.histogram: has one query for both versions; use an argument of podTemplateHashValue: Latest"
 
 // TestNarrowBuckets checks the error of interpolation in the widest bucket. If the number of slower requests falls by the eighth power of
 // the latency, as with p99 at 1.33 times p90, the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -101,7 +102,7 @@ func wrong(field, fix, format string, args ...any) error {
 
 // check refuses a metric that can never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
-	if err := checkNumbers(m); err != nil {
+	if err := cmp.Or(checkNumbers(m), checkHistogram(m)); err != nil {
 		return err
 	}
 	if c := m.Compare; c != nil {
@@ -118,10 +119,6 @@ func check(m *Metric) error {
 			return wrong("compare.by", "keep only one", "conflicts with histogram")
 		case c.MaxIncrease > 0 && c.Histogram:
 			return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
-		case c.Histogram:
-			if err := checkHistogram(m); err != nil {
-				return err
-			}
 		}
 	}
 	if m.Count == 0 && m.Interval == 0 {
@@ -141,6 +138,8 @@ func check(m *Metric) error {
 func checkHistogram(m *Metric) error {
 	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
 	switch {
+	case m.Compare == nil || !m.Compare.Histogram:
+		return nil
 	case m.Provider != "prometheus":
 		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
 	case m.Config["rangeQuery"] != nil:
@@ -154,8 +153,7 @@ func checkHistogram(m *Metric) error {
 			return nil
 		}
 	}
-	return wrong("compare.histogram", "write "+buckets+" and, in the Rollout, the argument {name: hash, valueFrom: "+
-		"{podTemplateHashValue: Latest}}", "has the same query for both versions")
+	return wrong("compare.histogram", "use an argument of podTemplateHashValue: Latest", "has one query for both versions")
 }
 
 func checkNumbers(m *Metric) error {
