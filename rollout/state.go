@@ -159,6 +159,10 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // by whom or why the last gate was opened
 	Routed   *Routing  `json:"routed,omitempty"` // newest routing; nil: all traffic goes to stable
 
+	// PodHash and StablePodHash are the values of Revision.Pin at the last change of the step, for later backtests.
+	PodHash       string `json:"podHash,omitempty"`
+	StablePodHash string `json:"stablePodHash,omitempty"`
+
 	// Left lists Services that have lost their role. Until the release ends, they select the pods of the main Service.
 	Left []string `json:"left,omitempty"`
 

@@ -334,7 +334,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
 				Since: w.Entered, ReleaseSince: in.State.Release.Since,
-				Family: familyOf(stagedIn(in), metric), IsSteady: isSteady(w.Staged),
+				Family: familyOf(metricsOf(stagedIn(in)), metric), IsSteady: isSteady(w.Staged),
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // the ReplicaSets do not exist yet or are gone
@@ -370,7 +370,10 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 	if in.State.Release == nil {
 		return runs
 	}
-	wanted := wantedRuns(in.State, stagedIn(in))
+	wanted, metrics := wantedRuns(in.State, stagedIn(in)), metricsOf(stagedIn(in))
+	ofRelease := slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
+		return r.Release != in.State.Release.Hash || r.Started.Before(in.State.Release.Since)
+	})
 	for i, r := range runs {
 		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue
@@ -380,8 +383,9 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 			if !w.isRun(r) || at < 0 {
 				continue
 			}
-			measurement, evidence := weighed(in, runs, w.analysis.Metrics[at], got)
-			runs[i] = analysis.Record(r, w.analysis.Metrics[at], measurement, evidence)
+			m := w.analysis.Metrics[at]
+			measurement, evidence := weighed(familyOf(metrics, m), ofRelease, m, got)
+			runs[i] = analysis.Record(r, m, measurement, evidence)
 		}
 	}
 	return runs

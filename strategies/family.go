@@ -7,18 +7,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
+func metricsOf(all []workloads.Staged) (metrics []rollout.Metric) {
+	for _, w := range all {
+		metrics = append(metrics, w.Spec.Metrics()...)
+	}
+	return metrics
+}
+
 // familyOf returns the family of a metric: all metrics of a release that compare versions and can fail the release.
-func familyOf(all []workloads.Staged, m rollout.Metric) (f analysis.Family) {
+func familyOf(all []rollout.Metric, m rollout.Metric) (f analysis.Family) {
 	if m.Compare == nil || m.DryRun {
 		return analysis.Alone(m)
 	}
-	for _, w := range all {
-		for _, o := range w.Spec.Metrics() {
-			if o.Compare != nil && !o.DryRun {
-				f.Compared++
-				if analysis.IsSequential(o) {
-					f.Sequential++
-				}
+	for _, o := range all {
+		if o.Compare != nil && !o.DryRun {
+			f.Compared++
+			if analysis.IsSequential(o) {
+				f.Sequential++
 			}
 		}
 	}
@@ -29,14 +34,13 @@ func familyOf(all []workloads.Staged, m rollout.Metric) (f analysis.Family) {
 }
 
 // weighed adds a measurement to the evidence of a metric. It fails the measurement if the release's evidence suffices.
-func weighed(in Input, runs []rollout.AnalysisRun, m rollout.Metric, got Measured) (rollout.Measurement, *rollout.Sequential) {
-	f := familyOf(stagedIn(in), m)
+// The parameter runs has all runs of the release.
+func weighed(
+	f analysis.Family, runs []rollout.AnalysisRun, m rollout.Metric, got Measured,
+) (rollout.Measurement, *rollout.Sequential) {
 	f.Others = float64(f.Sequential - 1) // metrics without a measurement have the evidence 1
 	var before *rollout.Sequential
 	for _, r := range runs {
-		if r.Release != in.State.Release.Hash || r.Started.Before(in.State.Release.Since) {
-			continue
-		}
 		for _, p := range r.Metrics {
 			switch {
 			case r.Name == got.Run && p.Metric == got.Metric:

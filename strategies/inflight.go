@@ -267,6 +267,7 @@ func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) 
 	next = m.Enter(step, in.Now)
 	next.Entered = in.sinceHanded(m.Compiled, next)
 	next.Opened, next.Routed, next.Left = v.by, m.Routed, m.Left
+	next.PodHash, next.StablePodHash = cmp.Or(m.Fresh.Pin.Value, m.PodHash), cmp.Or(m.Stable.Pin.Value, m.StablePodHash)
 	return next, stepText(m.Progress, next, v.by)
 }
 

@@ -152,6 +152,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		step = max(step, m.Moved())
 	}
 	next := m.Enter(step, in.Now)
+	next.PodHash, next.StablePodHash = m.PodHash, m.StablePodHash
 	next.Suspended, next.Left = m.Suspended, m.LeftServices(in.State, m.Left, c.old)
 	if step == m.Step && c.keeps(step) || workloads.IsPromoting(in.State) {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available

@@ -47,6 +47,9 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
 	}
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
+	if s.deps.Past {
+		form.Set("time", unixSeconds(s.deps.Now()))
+	}
 	if c.RangeQuery != nil {
 		now := s.deps.Now()
 		start, errStart := moment(c.RangeQuery.Start, now)

@@ -48,6 +48,7 @@ type Deps struct {
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error) // reads tokens and profiles for AWS
 	Now      func() time.Time
+	Past     bool          // Now is in the past, and queries are evaluated then; only for prometheus
 	Backoff  time.Duration // before the first retry; default 250ms
 }
 

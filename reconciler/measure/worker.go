@@ -136,6 +136,11 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
+// Take takes one measurement now, and returns the result. It does not use the results of Measure.
+func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure) strategies.Measured {
+	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
+}
+
 // Settle waits until each measurement has a result, or waits for a Job or a gate. It reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {

@@ -1,0 +1,60 @@
+package strategies
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Trial is an analysis outside a release, such as the replay of a past release.
+type Trial struct {
+	Metrics []rollout.Metric
+	Run     rollout.AnalysisRun
+	Of      Measure // the versions and the times of the next measurements
+}
+
+// NewTrial returns a trial that begins now.
+func NewTrial(name string, metrics []rollout.Metric, of Measure, now time.Time) *Trial {
+	run := analysis.Start(name, of.Release, metrics, now)
+	of.Run, of.Started = run.Name, run.Started
+	return &Trial{Metrics: metrics, Run: run, Of: of}
+}
+
+// Due returns the measurements that are due, and the time of the next measurement after now: 0 if there is none.
+func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
+	for i, metric := range t.Metrics {
+		at, ok := analysis.Due(t.Run, metric)
+		switch {
+		case !ok:
+		case at.After(now):
+			next = rollout.Soonest(next, at)
+		default:
+			m := t.Of
+			m.Metric, m.Number, m.Family = metric, t.Run.Metrics[i].Count, familyOf(t.Metrics, metric)
+			due = append(due, m)
+		}
+	}
+	return due, next
+}
+
+// Take records a measurement.
+func (t *Trial) Take(got Measured) {
+	i := slices.IndexFunc(t.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
+	m := t.Metrics[i]
+	measurement, evidence := weighed(familyOf(t.Metrics, m), []rollout.AnalysisRun{t.Run}, m, got)
+	t.Run = analysis.Record(t.Run, m, measurement, evidence)
+}
+
+// Stop ends the trial.
+func (t *Trial) Stop() { t.Run = analysis.Stop(t.Run) }
+
+// LacksPods reports whether a metric needs a version whose pods are unknown.
+func (t *Trial) LacksPods() bool {
+	return slices.ContainsFunc(t.Metrics, func(m rollout.Metric) bool {
+		of := t.Of
+		of.Metric = m
+		return of.lacksPods()
+	})
+}
