@@ -119,21 +119,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	return got, next
 }
 
-// EvidenceOf returns a metric's evidence that the new version is worse: 1 before the first look. By Ville's inequality,
-// a version that is not worse ever reaches 1/α with a probability of at most α. The evidence is the mean over all bounds
-// and ratios, because a mean of such values is such a value.
-func EvidenceOf(e *Sequential) float64 {
-	if e == nil || len(e.Tests) == 0 {
-		return 1
-	}
-	sum := 0.0
-	for _, t := range e.Tests {
-		for _, v := range t.Logs {
-			sum += math.Exp(v)
-		}
-	}
-	return sum / float64(len(e.Tests)*len(rollout.Ratios))
-}
+// EvidenceOf returns a metric's evidence that the new version is worse.
+func EvidenceOf(e *Sequential) float64 { return e.Value() }
 
 // worstBound describes the counts of the bound with the most evidence.
 func worstBound(e *Sequential) string {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,12 +15,14 @@ const evidenceValues = 5
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
 func Evidence(runs []AnalysisRun) (lines []string) {
 	for _, r := range runs {
-		lines = append(lines, Mapped(r.Metrics, func(p MetricProgress) string { return r.Name + " " + p.evidence() })...)
+		lines = append(lines, Mapped(r.Metrics, func(p MetricProgress) string {
+			return r.Name + " " + p.evidence(MeanEvidence(runs, r.Release, p))
+		})...)
 	}
 	return lines
 }
 
-func (p MetricProgress) evidence() string {
+func (p MetricProgress) evidence(mean float64) string {
 	name := p.Metric
 	if p.DryRun {
 		name += " (dry run)"
@@ -51,5 +54,52 @@ func (p MetricProgress) evidence() string {
 		parts = append(parts, fmt.Sprintf("%s from %s to %s UTC", strings.Join(values, ", "),
 			last[0].At.UTC().Format(time.TimeOnly), last[len(last)-1].At.UTC().Format(time.TimeOnly)))
 	}
+	if e := p.Evidence; e != nil {
+		parts = append(parts, "evidence "+EvidenceText(e.Value(), mean, e.Limit))
+	}
 	return strings.Join(parts, "; ")
+}
+
+// MeanEvidence returns the mean evidence of all metrics of a release that share a limit with p. Metrics without a look
+// have the evidence 1.
+func MeanEvidence(runs []AnalysisRun, release Hash, p MetricProgress) float64 {
+	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
+		return p.Evidence.Value()
+	}
+	sum := float64(p.Evidence.Metrics)
+	for _, r := range runs {
+		for _, o := range r.Metrics {
+			if r.Release == release && o.Evidence != nil && !o.DryRun {
+				sum += o.Evidence.Value() - 1
+			}
+		}
+	}
+	return sum / float64(p.Evidence.Metrics)
+}
+
+// EvidenceText returns, for example, "41 of 2,000". If the release's mean differs, the limit is the mean's: "41, release
+// 14 of 2,000".
+func EvidenceText(value, mean, limit float64) string {
+	text := NumberText(mean) + " of " + NumberText(limit)
+	if value != mean {
+		text = NumberText(value) + ", release " + text
+	}
+	return text
+}
+
+// NumberText formats a number that is not negative: <0.01, 0.34, 2,000, >1e12.
+func NumberText(v float64) string {
+	switch {
+	case v > 0 && v < 0.01:
+		return "<0.01"
+	case v < 10:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	case v > 1e12:
+		return ">1e12"
+	}
+	text := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
+// TestEvidence checks the line about each metric: its verdict, condition, newest values, and the evidence of a comparison.
 func TestEvidence(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 8, 1, s, 0, time.UTC) }
 	runs := []AnalysisRun{{Name: "web/step-2", Phase: AnalysisFailed, Metrics: []MetricProgress{
@@ -17,13 +19,37 @@ func TestEvidence(t *testing.T) {
 		{Metric: "latency", Phase: AnalysisRunning, DryRun: true, Errors: 2, Measurements: []Measurement{{At: at(5), Message: "no answer"}}},
 		{Metric: "load", Phase: AnalysisPending},
 	}}, {Name: "web/background",
-		Metrics: []MetricProgress{{Metric: "errors", Phase: AnalysisSuccessful, Successful: 7, Message: "is not needed"}}}}
+		Metrics: []MetricProgress{{Metric: "errors", Phase: AnalysisSuccessful, Successful: 7, Message: "is not needed"}}},
+		{Name: "alone", Release: "h1-1", Metrics: []MetricProgress{{Metric: "errors", Evidence: tested(41, 1)}}},
+		{Name: "shared", Release: "h1-2", Metrics: []MetricProgress{{Metric: "errors", Evidence: tested(41, 3)},
+			{Metric: "latency", Evidence: tested(0.001, 3)}, {Metric: "dry", DryRun: true, Evidence: tested(2e30, 1)}}}}
 	want := []string{
 		"web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 3 failed, at most 2 may; 0.002, 0.2, 0.19, " +
 			"0.21 from 08:01:05 to 08:01:35 UTC",
 		"web/step-2 latency (dry run): Running, 2 errors",
 		"web/step-2 load: Pending",
 		"web/background errors: Successful, 7 ok",
+		"alone errors: ; evidence 41 of 2,000",
+		"shared errors: ; evidence 41, release 14 of 2,000",
+		"shared latency: ; evidence <0.01, release 14 of 2,000",
+		"shared dry (dry run): ; evidence >1e12 of 2,000",
 	}
 	compare.Check(t, want, Evidence(runs))
+}
+
+// tested returns the record of a sequential test with the given evidence.
+func tested(value float64, metrics int) *Sequential {
+	var test Test
+	for i := range test.Logs {
+		test.Logs[i] = math.Log(value)
+	}
+	return &Sequential{Tests: []Test{test}, Limit: 1999.9999999999982, Metrics: metrics}
+}
+
+// TestNumberText checks the texts of numbers near the bounds between their formats.
+func TestNumberText(t *testing.T) {
+	for want, v := range map[string]float64{"0": 0, "<0.01": 0.0099, "0.01": 0.01, "0.34": 0.344, "1": 1, "9.9": 9.94, "10": 9.96, "999": 999.4,
+		"1,000": 999.6, "12,345": 12345, "1,234,567": 1234567, "1,000,000,000,000": 1e12, ">1e12": math.Inf(1)} {
+		compare.Check(t, want, NumberText(v))
+	}
 }

@@ -23,6 +23,22 @@ type Sequential struct {
 	Metrics int     `json:"metrics"`
 }
 
+// Value returns a metric's evidence that the new version is worse: 1 before the first look. By Ville's inequality, a
+// version that is not worse ever reaches 1/α with a probability of at most α. The evidence is the mean over all bounds
+// and ratios, because a mean of such values is such a value.
+func (s *Sequential) Value() float64 {
+	if s == nil || len(s.Tests) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, t := range s.Tests {
+		for _, v := range t.Logs {
+			sum += math.Exp(v)
+		}
+	}
+	return sum / float64(len(s.Tests)*len(Ratios))
+}
+
 // Ratios lists the relative risks that a Test tries: the new version's share of bad requests divided by stable's share.
 var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
 

@@ -52,7 +52,7 @@ func shownFleet() status.Listing {
 	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{metric}}
 	return status.Listing{Cluster: "prod-eu", Apps: []status.App{
 		{App: "shop", Cluster: "prod-eu", Phase: rollout.Paused, Release: &status.Release{Hash: "h1-1"},
-			Analyses: []rollout.AnalysisRun{run}, Workloads: []status.Workload{
+			Analyses: status.Analyses([]rollout.AnalysisRun{run}, nil), Workloads: []status.Workload{
 				{Workload: "shop/checkout", Strategy: "canary", Moving: true, Opened: "Carl Fey <carl@example.com>"}}},
 		{App: "shop-eu", Cluster: "prod-eu", Phase: rollout.Degraded},
 		{App: "web", Cluster: "prod-eu", Phase: rollout.Stalled},
@@ -75,7 +75,8 @@ func TestMeasurementsOfTheReconciler(t *testing.T) {
 		"another program":  {func(*status.App) {}, "", 0},
 	} {
 		recorded := page
-		recorded.Analyses = []rollout.AnalysisRun{{Name: "background", Metrics: []rollout.MetricProgress{{Metric: "success-rate"}}}}
+		recorded.Analyses = status.Analyses([]rollout.AnalysisRun{{Name: "background",
+			Metrics: []rollout.MetricProgress{{Metric: "success-rate"}}}}, nil)
 		c.change(&recorded)
 		v := measuredView{&listings{{recorded}}, reconcilerPage(t).URL + c.page}
 		l, err := v.Listing(t.Context(), []string{"shop"}, time.Now())

@@ -18,14 +18,14 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 		Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors", At: at}},
 		Analyses: []rollout.AnalysisRun{{Name: "web/step-2", Phase: rollout.AnalysisFailed, Metrics: []rollout.MetricProgress{{
 			Metric: "errors", Phase: rollout.AnalysisFailed, Failed: 2, Condition: "successCondition: result < 0.01",
-			Message:      "`@everyone` <b>failed</b>",
+			Message: "`@everyone` <b>failed</b>", Evidence: &rollout.Sequential{Tests: []rollout.Test{{}}, Limit: 2000, Metrics: 1},
 			Measurements: []rollout.Measurement{{At: at, Value: "0.2"}, {At: at.Add(time.Minute), Value: "0.3"}},
 		}}}},
 	}
 	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
 		compare.Contains(t, describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body,
 			"- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, "+
-				"0.3 from 12:00:00 to 12:01:00 UTC`\n")
+				"0.3 from 12:00:00 to 12:01:00 UTC; evidence 1 of 2,000`\n")
 	}
 }
 

@@ -40,24 +40,24 @@ type History struct {
 
 // Past is a release in an app's history, with the transitions that its records show.
 type Past struct {
-	Images      []string              `json:"images,omitempty"`
-	Hash        rollout.Hash          `json:"hash,omitempty"`
-	Commit      string                `json:"commit"`
-	Author      string                `json:"author,omitempty"`
-	Subject     string                `json:"subject,omitempty"`
-	Started     time.Time             `json:"started"`
-	Ended       *time.Time            `json:"ended,omitempty"` // absent for the release in flight
-	Outcome     Outcome               `json:"outcome"`
-	Reason      string                `json:"reason,omitempty"`
-	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step"`                 // completed steps of the least advanced workload
-	Of          int                   `json:"of,omitempty"`         // number of steps
-	Skipped     int                   `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
-	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted the release, in order
-	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
-	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
-	Transitions []Transition          `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress    // from the newest record of the release
+	Images      []string           `json:"images,omitempty"`
+	Hash        rollout.Hash       `json:"hash,omitempty"`
+	Commit      string             `json:"commit"`
+	Author      string             `json:"author,omitempty"`
+	Subject     string             `json:"subject,omitempty"`
+	Started     time.Time          `json:"started"`
+	Ended       *time.Time         `json:"ended,omitempty"` // absent for the release in flight
+	Outcome     Outcome            `json:"outcome"`
+	Reason      string             `json:"reason,omitempty"`
+	Fast        bool               `json:"fast,omitempty"`
+	Step        int                `json:"step"`                 // completed steps of the least advanced workload
+	Of          int                `json:"of,omitempty"`         // number of steps
+	Skipped     int                `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
+	PromotedBy  []string           `json:"promotedBy,omitempty"` // the users who promoted the release, in order
+	Hooks       []rollout.HookRun  `json:"hooks,omitempty"`      // oldest first
+	Analyses    []Analysis         `json:"analyses,omitempty"`
+	Transitions []Transition       `json:"transitions,omitempty"` // oldest first
+	progress    []rollout.Progress // from the newest record of the release
 }
 
 // Transition is a record of a release or, if Object is set, an event in the cluster during the release.
@@ -221,7 +221,7 @@ func (p *Past) note(e Event) {
 		return // this record is about the newer release that ended p
 	}
 	if len(s.Analyses) > 0 {
-		p.Analyses = s.Analyses
+		p.Analyses = Analyses(s.Analyses, nil)
 	}
 	if s.Release == nil {
 		return

@@ -43,16 +43,16 @@ type App struct {
 	Images    []string          `json:"images,omitempty"`   // the images at Source, for an app without stages
 	Workloads []Workload        `json:"workloads,omitempty"`
 	// Analyses belong to the release in flight or last rejected. The reconciler has measurements that Git lacks.
-	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
-	Metrics  []Metric              `json:"metrics,omitempty"` // the metrics that Analyses measure
-	Links    json.RawMessage       `json:"links,omitempty"`   // rollout.App.Links
-	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had hooks
-	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
-	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
-	Next     []Next                `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that the app's state allows
-	Warnings []string              `json:"warnings,omitempty"`
-	Note     string                `json:"note,omitempty"` // data that is missing or outdated, with reasons
+	Analyses []Analysis        `json:"analyses,omitempty"`
+	Metrics  []Metric          `json:"metrics,omitempty"` // the metrics that Analyses measure
+	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
+	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had hooks
+	Waiting  string            `json:"waiting,omitempty"` // the condition for which the app waits
+	Due      *time.Time        `json:"due,omitempty"`     // when a timed wait ends
+	Next     []Next            `json:"next,omitempty"`    // suggested commands
+	Actions  []propose.Action  `json:"actions,omitempty"` // the actions that the app's state allows
+	Warnings []string          `json:"warnings,omitempty"`
+	Note     string            `json:"note,omitempty"` // data that is missing or outdated, with reasons
 }
 
 // Release is a version of an app, with its commit and author.
@@ -87,7 +87,7 @@ type Metric struct {
 }
 
 // metricsOf returns the metrics that the runs have measured, with the pod hashes of the workloads in the queries.
-func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
+func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
 	for _, r := range runs {
 		for _, m := range r.Metrics {
@@ -200,7 +200,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
-	a.Analyses, a.Links = strategies.Runs(in), append(a.Links, in.App.Links...)
+	a.Analyses, a.Links = Analyses(strategies.Runs(in), definedIn(in)), append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)

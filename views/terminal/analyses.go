@@ -33,15 +33,15 @@ func drawAnalyses(a status.App, k Look) string {
 	return b.String()
 }
 
-func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
+func drawMetric(m status.Progress, names, lasts int, k Look) string {
 	mark := verdictMark(m.Phase)
 	spans := []span{{"    " + mark.text + " ", mark.color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
 	bars := sparkline(m.Measurements)
 	spans = append(spans, bars...)
 	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) +
 		Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
-		span{strings.Join(metricCounts(m), ", "), plain})
-	out := k.line(spans...)
+		span{strings.Join(metricCounts(m.MetricProgress), ", "), plain})
+	out := k.line(spans...) + drawEvidence(m.Evidence, k)
 	detail := m.Condition
 	if m.Message != "" && m.Phase != rollout.AnalysisSuccessful {
 		detail = strings.TrimPrefix(detail+"; "+m.Message, "; ")
@@ -52,14 +52,43 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 	return out + k.below(6, detail, dim)
 }
 
-func metricName(m rollout.MetricProgress) string {
+// drawEvidence draws a bar on a log scale, then the differences, the requests to both versions, and the note. A full
+// bar is the limit.
+func drawEvidence(e *status.Evidence, k Look) string {
+	const cells, indent = 8, 15
+	if e == nil {
+		return ""
+	}
+	out := ""
+	if e.Limit > 0 {
+		full := int(e.Share * cells)
+		spans := []span{{"      evidence ▕", dim}, {strings.Repeat("█", full), map[bool]paint{true: red, false: cyan}[full == cells]},
+			{strings.Repeat("░", cells-full) + "▏ ", dim}, {e.Text() + " (log)", plain}}
+		used := indent + cells + 3 + width(spans[3].text)
+		requests := fmt.Sprintf("%s and %s requests", rollout.NumberText(float64(e.Requests.Canary)),
+			rollout.NumberText(float64(e.Requests.Stable)))
+		for _, text := range append(rollout.Mapped(e.Differences, status.Difference.String), requests) {
+			if used += 2 + width(text); used > k.columns() {
+				out, spans, used = out+k.line(spans...), []span{{strings.Repeat(" ", indent-2), plain}}, indent+width(text)
+			}
+			spans = append(spans, span{"  " + text, plain})
+		}
+		out += k.line(spans...)
+	}
+	if e.Note != "" {
+		out += k.below(6, e.Note, dim)
+	}
+	return out
+}
+
+func metricName(m status.Progress) string {
 	if m.DryRun {
 		return m.Metric + " (dry run)"
 	}
 	return m.Metric
 }
 
-func lastValue(m rollout.MetricProgress) string {
+func lastValue(m status.Progress) string {
 	last, _ := m.Last()
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&

@@ -3,6 +3,7 @@ package terminal
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -272,7 +273,15 @@ func measured() status.App {
 		}
 		return out
 	}
-	a.Analyses = []rollout.AnalysisRun{
+	evidence := func(weight float64, canary, stable, metrics int, tests ...rollout.Test) *rollout.Sequential {
+		for i := range tests {
+			for r := range tests[i].Logs {
+				tests[i].Logs[r] = math.Log(weight)
+			}
+		}
+		return &rollout.Sequential{Canary: canary, Stable: stable, Tests: tests, Limit: 2000, Metrics: metrics}
+	}
+	a.Analyses = status.Analyses([]rollout.AnalysisRun{
 		{Name: "background", Phase: rollout.AnalysisRunning, Started: before(13 * time.Minute), Metrics: []rollout.MetricProgress{
 			{Metric: "success-rate", Phase: rollout.AnalysisRunning, Condition: "successCondition: result[0] >= 0.95", Count: 9, Successful: 8,
 				Failed: 1, Errors: 1,
@@ -287,7 +296,18 @@ func measured() status.App {
 				Message: "the Job failed: 3 of 40 checks, the first of them is the payment by invoice", Count: 1, Failed: 1,
 				Measurements: series(rollout.AnalysisFailed, "Failed")},
 		}},
-	}
+		{Name: "step-3", Phase: rollout.AnalysisRunning, Started: before(9 * time.Minute), Metrics: []rollout.MetricProgress{
+			{Metric: "errors", Phase: rollout.AnalysisRunning, Evidence: evidence(41, 1240, 4960, 1, rollout.Test{Canary: 8, Stable: 17})},
+			{Metric: "timeouts", Phase: rollout.AnalysisFailed, Evidence: evidence(2e15, 12400, 49600, 1, rollout.Test{Canary: 8000}),
+				Count: 1, Failed: 1, Measurements: series(rollout.AnalysisFailed, "8000 of 12400 (64.5%), stable 0 of 49600 (0%)")},
+			{Metric: "latency", Phase: rollout.AnalysisRunning, Evidence: evidence(0.001, 1240, 4960, 2, rollout.Test{Bound: 0.1, Canary: 620,
+				Stable: 2480}, rollout.Test{Bound: 0.25, Canary: 124, Stable: 496}, rollout.Test{Bound: 2.5, Canary: 12, Stable: 50})},
+			{Metric: "logins", Phase: rollout.AnalysisRunning, Evidence: evidence(3, 12, 48, 2, rollout.Test{Canary: 1}),
+				Measurements: []rollout.Measurement{{At: at(), Value: "1 of 12 (8.33%), stable 0 of 48 (0%)", Phase: rollout.AnalysisPending,
+					Message: "fewer than 50 requests"}}},
+			{Metric: "coupons", Phase: rollout.AnalysisPending},
+		}},
+	}, []rollout.Metric{{Name: "coupons", Compare: &rollout.Compare{}, Config: map[string]any{"query": "x[{{elapsed}}]"}}})
 	return a
 }
 

@@ -103,7 +103,7 @@ func notesOf(p status.Past) []string {
 	if len(p.PromotedBy) > 0 {
 		notes = append(notes, "promoted by "+strings.Join(rollout.Mapped(p.PromotedBy, person), ", "))
 	}
-	return append(notes, rollout.Mapped(p.Analyses, func(r rollout.AnalysisRun) string {
+	return append(notes, rollout.Mapped(p.Analyses, func(r status.Analysis) string {
 		return "analysis " + r.Name + " " + string(r.Phase)
 	})...)
 }

@@ -65,7 +65,8 @@ func TestNews(t *testing.T) {
 		return status.App{App: name, Phase: phase, Workloads: []status.Workload{{Strategy: "plain", Replicas: 2, Ready: ready}}}
 	}
 	analysed := app("shop", rollout.Paused, 2)
-	analysed.Release, analysed.Analyses = &status.Release{Hash: "h1-v2"}, []rollout.AnalysisRun{{Name: "errors", Phase: "Running"}}
+	analysed.Release, analysed.Analyses = &status.Release{Hash: "h1-v2"},
+		status.Analyses([]rollout.AnalysisRun{{Name: "errors", Phase: "Running"}}, nil)
 	over := app("shop", rollout.Healthy, 2)
 	over.Analyses = analysed.Analyses
 	unseen := app("shop", rollout.Healthy, 0)

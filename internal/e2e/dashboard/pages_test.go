@@ -184,8 +184,8 @@ func shop(now time.Time, ready int) status.App {
 		l.Measurements = append(l.Measurements,
 			rollout.Measurement{At: at, Value: fmt.Sprintf("[%d]", 180+i*i%37), Phase: rollout.AnalysisSuccessful})
 	}
-	a.Analyses = []rollout.AnalysisRun{{Name: "background", Started: now.Add(-3 * time.Minute), Phase: rollout.AnalysisRunning,
-		Metrics: []rollout.MetricProgress{m, l}}}
+	a.Analyses = status.Analyses([]rollout.AnalysisRun{{Name: "background", Started: now.Add(-3 * time.Minute), Phase: rollout.AnalysisRunning,
+		Metrics: []rollout.MetricProgress{m, l}}}, nil)
 	a.Metrics = []status.Metric{{Metric: "error-rate", Provider: "prometheus", Query: "sum(rate(errors{app=\"shop\"}[1m])) < 5",
 		Limits: "successCondition: result[0] < 0.05; failureLimit: 2"}}
 	a.Links = json.RawMessage(`{"Prometheus": "https://prometheus.example.com/graph?g0.expr={query}&g0.tab=0", ` +

@@ -2,7 +2,7 @@
 // so that what somebody is reading or copying stays.
 import { $, h, ago, dotted, images, left, live, note, paths, phaseOf, person, short, span, commitLink, keys, ask, me,
   store } from './common.js';
-import { overTime, measured } from './charts.js';
+import { amount, overTime, measured, weighed } from './charts.js';
 
 const name = document.body.dataset.app;
 const path = '/api/v1/apps/' + encodeURIComponent(name);
@@ -198,7 +198,7 @@ function metric(r, m) {
     h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
       h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m),
       limits.map((text) => [h('br'), h('code', {}, text)])),
-    chart, m.message && h('p', { class: 'dim' }, m.message),
+    chart, m.evidence && evidence(m.evidence), m.message && h('p', { class: 'dim' }, m.message),
     h('details', { 'data-key': ['query', r.name, m.metric].join(' ') }, h('summary', {}, 'Query and measurements'),
       (defined.length > 0 ? defined : [{}]).map((d) => [d.query && h('p', { class: 'dim' }, 'Query of ' + d.provider),
         d.query && h('pre', { tabindex: 0 }, d.query), linksOf(d.query || '')]),
@@ -207,6 +207,24 @@ function metric(r, m) {
       h('tbody', {}, (m.measurements || []).map((x) => h('tr', {}, h('td', { class: 'when' },
         new Date(x.at).toLocaleTimeString()), h('td', {}, dotted(x.value, x.message)),
         h('td', {}, h('span', { class: 'verdict ' + x.phase }, x.phase)))))))));
+}
+
+// evidence shows how much speaks against the new version, the estimated differences with their intervals, and what is missing.
+function evidence(e) {
+  const text = e.limit && amount(e.value) + (e.release ? ', release ' + amount(e.release) : '') + ' of ' + amount(e.limit);
+  return h('div', { class: 'evidence' }, text && [h('p', {}, 'Evidence that the new version is worse: ', h('strong', {}, text)),
+    weighed(e, text, widthOf())], (e.differences || []).map((d) => h('p', {}, difference(d))),
+    e.requests && h('p', { class: 'dim' }, amount(e.requests.canary) + ' requests to the new version, '
+      + amount(e.requests.stable) + ' to stable'),
+    e.note && h('p', { class: 'lack' }, e.note));
+}
+
+// difference is the share of bad requests of the new version minus stable's share, with as many decimals as the interval needs.
+function difference(d) {
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(100 * (d.high - d.low))), 0), 4);
+  const points = (v) => (v < 0 ? '−' : '+') + Math.abs(100 * v).toFixed(places);
+  return (d.bound ? 'Slower than ' + d.bound : 'Bad requests') + ': ' + points(d.difference) + ' points, 95 % interval '
+    + points(d.low) + ' to ' + points(d.high);
 }
 
 // linksOf fills the configured addresses. A link that needs a query is left out without one.

@@ -33,7 +33,8 @@ export const key = (kind, text) => h('span', { class: 'key chart' },
   h('svg', { viewBox: '0 0 22 8', 'aria-hidden': 'true' }, h('line', { class: kind, x1: 0, x2: 22, y1: 4, y2: 4 })),
   text);
 
-const svg = (width, height, label, ...children) => h('svg', { class: 'chart', viewBox: '0 0 ' + width + ' ' + height,
+const svg = (width, height, label, ...children) => h('svg', { class: height < 50 ? 'chart low' : 'chart',
+  viewBox: '0 0 ' + width + ' ' + height,
   role: 'img', 'aria-label': label }, children);
 
 // overTime draws the weight and the pods of one workload's release.
@@ -101,4 +102,23 @@ export function measured(metric, width) {
       y2: f.y(v) }), h('text', { class: 'limittext', x: width - margin.right, y: f.y(v) - 4, 'text-anchor': 'end' },
       number(v))]),
     h('path', { class: 'value', d }), points.map((p) => point(f, p)));
+}
+
+// amount is a number of requests or evidence, as gitrollout get prints it.
+export function amount(v) {
+  if (v > 0 && v < 0.01) return '<0.01';
+  return v > 1e12 ? '>1e12' : (v < 10 ? Number(v.toPrecision(2)) : Math.round(v)).toLocaleString('en');
+}
+
+// weighed draws evidence on a log scale from 1 to its limit.
+export function weighed(e, text, width) {
+  const length = width - 2 * margin.right, x = (share) => margin.right + share * length, decades = [];
+  for (let v = 1; v < e.limit / 6; v *= 10) decades.push(v);
+  return svg(width, 42, 'Evidence ' + text + ', on a log scale.',
+    h('rect', { class: 'track', x: x(0), y: 8, width: length, height: 10 }),
+    h('rect', { class: e.share >= 1 ? 'Failed' : 'weight', x: x(0), y: 8, width: length * (e.share || 0), height: 10 }),
+    decades.map((v, i) => [h('line', { class: 'tick', x1: x(i / Math.log10(e.limit)), x2: x(i / Math.log10(e.limit)), y1: 18, y2: 23 }),
+      h('text', { x: x(i / Math.log10(e.limit)), y: 36, 'text-anchor': i ? 'middle' : 'start' }, amount(v))]),
+    h('line', { class: 'limit', x1: x(1), x2: x(1), y1: 2, y2: 24 }),
+    h('text', { class: 'limittext', x: x(1), y: 36, 'text-anchor': 'end' }, 'limit ' + amount(e.limit)));
 }

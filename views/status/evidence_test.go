@@ -1,0 +1,97 @@
+package status
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// tested returns the record of a sequential test of 1240 and 4960 requests with the given evidence.
+func tested(value float64, metrics int, tests ...rollout.Test) *rollout.Sequential {
+	for i := range tests {
+		for r := range tests[i].Logs {
+			tests[i].Logs[r] = math.Log(value)
+		}
+	}
+	return &rollout.Sequential{Canary: 1240, Stable: 4960, Tests: tests, Limit: 1999.9999999999982, Metrics: metrics}
+}
+
+// TestEvidence checks a metric's evidence as JSON: the number, its share of the limit, the differences and the note. It
+// also checks that any record becomes JSON and is equal after it was read again.
+func TestEvidence(t *testing.T) {
+	const window = "sum(increase(errors[{{elapsed}}s]))"
+	compared := func(query string) rollout.Metric {
+		return rollout.Metric{Name: "errors", Compare: &rollout.Compare{}, Config: map[string]any{"query": query}}
+	}
+	pending := func(why string) []rollout.Measurement {
+		return []rollout.Measurement{{Phase: rollout.AnalysisPending, Message: why}}
+	}
+	successful := []rollout.Measurement{{Phase: rollout.AnalysisSuccessful, Value: "0 of 9 (0%), stable 0 of 9 (0%)"}}
+	const requests = `"requests":{"canary":1240,"stable":4960}`
+	const same = `"differences":[{"difference":0,"low":-0.0007739,"high":0.003088}]`
+	for name, c := range map[string]struct {
+		of   rollout.MetricProgress
+		spec rollout.Metric
+		want string
+	}{
+		"a test": {rollout.MetricProgress{Evidence: tested(41, 1, rollout.Test{Canary: 8, Stable: 17}), Measurements: successful},
+			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests +
+				`,"differences":[{"difference":0.003024,"low":-0.0005303,"high":0.009282}]}`},
+		"no failed request": {rollout.MetricProgress{Evidence: tested(0.9, 1, rollout.Test{}), Measurements: successful}, compared(window),
+			`{"value":0.9,"limit":2000,` + requests + `,` + same + `}`},
+		"the limit is reached": {rollout.MetricProgress{Evidence: tested(2000, 1, rollout.Test{}), Measurements: successful}, compared(window),
+			`{"value":2000,"limit":2000,"share":1,` + requests + `,` + same + `}`},
+		"infinite": {rollout.MetricProgress{Evidence: tested(math.Inf(1), 1, rollout.Test{}), Measurements: successful}, compared(window),
+			`{"value":1e+99,"limit":2000,"share":1,` + requests + `,` + same + `}`},
+		"none": {rollout.MetricProgress{Evidence: tested(0, 1, rollout.Test{}), Measurements: successful}, compared(window),
+			`{"value":1e-99,"limit":2000,` + requests + `,` + same + `}`},
+		"bounds of a histogram": {rollout.MetricProgress{Evidence: tested(1, 1, rollout.Test{Bound: 0.1}, rollout.Test{Bound: 0.25}),
+			Measurements: successful}, compared(window), `{"value":1,"limit":2000,` + requests +
+			`,"differences":[{"bound":0.1,"difference":0,"low":-0.0007739,"high":0.003088},` +
+			`{"bound":0.25,"difference":0,"low":-0.0007739,"high":0.003088}]}`},
+		"metrics that share the limit": {rollout.MetricProgress{Evidence: tested(41, 3, rollout.Test{}), Measurements: successful},
+			compared(window), `{"value":41,"release":14.33,"limit":2000,"share":0.35,` + requests + `,` + same + `}`},
+		"a dry run": {rollout.MetricProgress{Evidence: tested(41, 3, rollout.Test{}), Measurements: successful, DryRun: true},
+			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests + `,` + same + `}`},
+		"few requests": {rollout.MetricProgress{Evidence: tested(41, 1, rollout.Test{}), Measurements: pending("fewer than 50 requests")},
+			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests + `,` + same +
+				`,"note":"not enough data: fewer than 50 requests"}`},
+		"no requests": {rollout.MetricProgress{Evidence: &rollout.Sequential{Limit: 1, Tests: make([]rollout.Test, 1)}, Measurements: pending("")},
+			compared(window), `{"value":1,"limit":1,"share":1,"note":"not enough data: no data"}`},
+		"no measurement":  {rollout.MetricProgress{}, compared(window), `{"value":1,"limit":2000,"note":"not enough data: no measurement"}`},
+		"a moving weight": {rollout.MetricProgress{Measurements: successful}, compared(window), `{"value":1,"limit":2000,"note":"not enough data: no measurement at a steady weight"}`},
+		"a fixed window":  {rollout.MetricProgress{Measurements: successful}, compared("sum(increase(errors[1m]))"), `null`},
+		"a fixed window without data": {rollout.MetricProgress{Measurements: pending("no data")}, compared("sum(increase(errors[1m]))"),
+			`{"note":"not enough data: no data"}`},
+		"no comparison": {rollout.MetricProgress{Measurements: pending("no data")}, rollout.Metric{Name: "errors"}, `null`},
+		"a metric that is no longer in Git": {rollout.MetricProgress{Evidence: tested(1, 1, rollout.Test{}), Measurements: successful},
+			rollout.Metric{}, `{"value":1,"limit":2000,` + requests + `,` + same + `}`},
+	} {
+		c.of.Metric = "errors"
+		runs := []rollout.AnalysisRun{{Name: "web/step-2", Release: "h1-2", Metrics: []rollout.MetricProgress{c.of}}}
+		all := Analyses(runs, []rollout.Metric{{Name: "errors"}, c.spec})
+		data, err := json.Marshal(all[0].Metrics[0].Evidence)
+		compare.CheckNamed(t, name, nil, err)
+		compare.CheckNamed(t, name, c.want, string(data))
+		data, err = json.Marshal(all)
+		compare.CheckNamed(t, name, nil, err)
+		var again []Analysis
+		compare.CheckNamed(t, name, nil, json.Unmarshal(data, &again))
+		compare.CheckNamed(t, name+", read again", all, again)
+	}
+}
+
+// TestDifferencesInWords checks that a narrow interval has more decimal places than a wide interval.
+func TestDifferencesInWords(t *testing.T) {
+	for want, d := range map[string]Difference{
+		"+31 points (−5 to +71)":                          {Difference: 0.31, Low: -0.05, High: 0.71},
+		"+0.31 points (−0.05 to +0.71)":                   {Difference: 0.0031, Low: -0.0005, High: 0.0071},
+		"above 0.25: +0.0031 points (−0.0005 to +0.0071)": {Bound: 0.25, Difference: 3.1e-5, Low: -5e-6, High: 7.1e-5},
+		"+0.0000 points (+0.0000 to +0.0000)":             {},
+	} {
+		compare.Check(t, want, d.String())
+	}
+}
