@@ -124,10 +124,10 @@ func EvidenceOf(e *Sequential) float64 { return e.Value() }
 
 // worstBound describes the counts of the bound with the most evidence.
 func worstBound(e *Sequential) string {
-	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int {
-		return cmp.Compare(EvidenceOf(&Sequential{Tests: []rollout.Test{a}}), EvidenceOf(&Sequential{Tests: []rollout.Test{b}}))
-	})
-	return fmt.Sprintf("above %v: %s, stable %s", worst.Bound, sample{worst.Canary, e.Canary}, sample{worst.Stable, e.Stable})
+	value := func(t rollout.Test) float64 { return EvidenceOf(&Sequential{Tests: []rollout.Test{t}}) }
+	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int { return cmp.Compare(value(a), value(b)) })
+	c, s := sample{worst.Canary, e.Canary}, sample{worst.Stable, e.Stable}
+	return fmt.Sprintf("above %v: %s, stable %s", worst.Bound, c, s)
 }
 
 // add sets the evidence after a look. It counts only the requests since the last look with the same weight.

@@ -22,6 +22,11 @@ func fill(v reflect.Value, n *int, odd int) {
 			fill(v.Index(i), n, odd)
 		}
 		return
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), n, odd)
+		}
+		return
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
@@ -44,6 +49,8 @@ func fill(v reflect.Value, n *int, odd int) {
 		v.SetString(map[bool]string{false: "a", true: "b"}[is])
 	case reflect.Int, reflect.Int64:
 		v.SetInt(map[bool]int64{false: 1, true: 2}[is])
+	case reflect.Float64:
+		v.SetFloat(map[bool]float64{false: 1, true: 2}[is])
 	case reflect.Bool:
 		v.SetBool(!is)
 	case reflect.Struct:

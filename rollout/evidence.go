@@ -77,14 +77,10 @@ func MeanEvidence(runs []AnalysisRun, release Hash, p MetricProgress) float64 {
 	return sum / float64(p.Evidence.Metrics)
 }
 
-// EvidenceText returns, for example, "41 of 2,000". If the release's mean differs, the limit is the mean's: "41, release
-// 14 of 2,000".
+// EvidenceText returns "41 of 2,000" or, if the release has another mean, "41, release 14 of 2,000".
 func EvidenceText(value, mean, limit float64) string {
-	text := NumberText(mean) + " of " + NumberText(limit)
-	if value != mean {
-		text = NumberText(value) + ", release " + text
-	}
-	return text
+	own := map[bool]string{false: NumberText(value) + ", release "}[value == mean]
+	return own + NumberText(mean) + " of " + NumberText(limit)
 }
 
 // NumberText formats a number that is not negative: <0.01, 0.34, 2,000, >1e12.

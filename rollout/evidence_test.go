@@ -48,8 +48,8 @@ func tested(value float64, metrics int) *Sequential {
 
 // TestNumberText checks the texts of numbers near the bounds between their formats.
 func TestNumberText(t *testing.T) {
-	for want, v := range map[string]float64{"0": 0, "<0.01": 0.0099, "0.01": 0.01, "0.34": 0.344, "1": 1, "9.9": 9.94, "10": 9.96, "999": 999.4,
-		"1,000": 999.6, "12,345": 12345, "1,234,567": 1234567, "1,000,000,000,000": 1e12, ">1e12": math.Inf(1)} {
+	for want, v := range map[string]float64{"0": 0, "<0.01": 0.0099, "0.01": 0.01, "0.34": 0.344, "1": 1, "9.9": 9.94, "10": 9.96,
+		"999": 999.4, "1,000": 999.6, "12,345": 12345, "1,234,567": 1234567, "1,000,000,000,000": 1e12, ">1e12": math.Inf(1)} {
 		compare.Check(t, want, NumberText(v))
 	}
 }

@@ -200,6 +200,8 @@ func TestElapsedSince(t *testing.T) {
 		if len(due) != 1 {
 			t.Fatalf("%d measurements are due", len(due))
 		}
+		p := l.State.Progress[0]
+		compare.CheckNamed(t, "the recorded hashes of pods", [2]string{due[0].Latest, due[0].Stable}, [2]string{p.PodHash, p.StablePodHash})
 		return [2]time.Time{due[0].Since, due[0].ReleaseSince}
 	}
 	before := begins()

@@ -47,9 +47,6 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
 	}
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
-	if s.deps.Past {
-		form.Set("time", unixSeconds(s.deps.Now()))
-	}
 	if c.RangeQuery != nil {
 		now := s.deps.Now()
 		start, errStart := moment(c.RangeQuery.Start, now)
@@ -61,6 +58,8 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		form.Set("start", unixSeconds(start))
 		form.Set("end", unixSeconds(end))
 		form.Set("step", unixSeconds(time.Unix(0, 0).Add(duration(c.RangeQuery.Step, time.Minute))))
+	} else if s.deps.Past {
+		form.Set("time", unixSeconds(s.deps.Now()))
 	}
 	a, err := c.ask(ctx, s, address, path, form)
 	if err != nil {

@@ -185,3 +185,20 @@ func TestDistinct(t *testing.T) {
 	b.reply = promReply("vector", "["+series("of", "ann", "1")+","+series("of", "bob", "1")+","+series("bad", "bob", "1")+"]")
 	b.wantValue([]any{1.0, 1.0, 1.0})
 }
+
+// TestPast checks that queries about the past are evaluated at the clock's time.
+func TestPast(t *testing.T) {
+	for name, c := range map[string]contract{
+		"instant": {config: prometheusContract.config, serve: servePrometheus("/prom/api/v1/query",
+			url.Values{"query": {errorRate}, "time": {"1769860830"}})},
+		"range": {config: prometheusRangeContract.config, serve: servePrometheus("/prom/api/v1/query_range",
+			url.Values{"query": {errorRate}, "start": {"1769860530"}, "end": {"1769860830"}, "step": {"60"}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.kind, c.answers = "prometheus", prometheusAnswers
+			b := newBench(t, c)
+			b.deps.Past = true
+			b.wantValue([]any{0.97})
+		})
+	}
+}

@@ -26,6 +26,7 @@ const (
 	exitConfig  exitCode = 5
 
 	// "gitrollout status" returns these three codes. "once" also returns exitHeld, and "abort --now" exitNotYet.
+	// "analysis run" returns exitNotYet after its time and exitHeld if it is inconclusive.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -107,11 +108,16 @@ func newExitCodes() *cobra.Command {
   4  the cluster is unreachable or forbids a request
   5  the configuration in Git is invalid
 
-and of gitrollout status, besides 0 for healthy (or the goal of --for):
+of gitrollout status, besides 0 for healthy (or the goal of --for):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
   7  not there yet: the time is up (also of abort --now), or there was no --wait
   8  the app is held, and a person has to do something; of once: any app
+
+of gitrollout analysis run:
+
+  7  the time is up, and a metric has no verdict
+  8  the analysis is inconclusive
 
 and of gitrollout plan --exit-code:
 

@@ -45,14 +45,14 @@ type globalOptions struct {
 var flagUsers = []struct{ title, flags, users string }{
 	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key", gitUsers},
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
-	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, dashboard, diff, doctor,
-events, get, list, logs, notify test, once, plan, remove, render --with-state, run,
-state adopt, state repair`},
+	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, analysis backtest, analysis run,
+dashboard, diff, doctor, events, get, list, logs, notify test, once, plan, remove,
+render --with-state, run, state adopt, state repair`},
 }
 
-const gitUsers = `abort, dashboard, diff, doctor, events, get, history, hold, list, logs, notify test,
-once, plan, promote, remove, render, restart, retry, run, set image, state adopt,
-state compact, state repair, status, sync, undo, validate`
+const gitUsers = `abort, analysis backtest, dashboard, diff, doctor, events, get, history, hold, list,
+logs, notify test, once, plan, promote, remove, render, restart, retry, run, set image,
+state adopt, state compact, state repair, status, sync, undo, validate`
 
 // refuseUnused returns an error if a global flag is set that the command does not use.
 func refuseUnused(cmd *cobra.Command, _ []string) error {

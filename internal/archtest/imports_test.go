@@ -109,7 +109,7 @@ var table = map[string]rule{
 	"publish/notify/worker":   {own: []string{"call", "publish/notify", "rollout"}},
 	"cmd/gitrollout": {
 		own: []string{
-			"analysis/provider", "cluster", "git", "git/program", "git/sign", "git/wire",
+			"analysis", "analysis/provider", "cluster", "git", "git/program", "git/sign", "git/wire",
 			"call", "publish/forge", "publish/metrics", "publish/serve", "publish/tracing",
 			"publish/notify", "publish/notify/gitstore", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/adapters", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",

@@ -38,37 +38,40 @@ func TestEvidence(t *testing.T) {
 		want string
 	}{
 		"a test": {rollout.MetricProgress{Evidence: tested(41, 1, rollout.Test{Canary: 8, Stable: 17}), Measurements: successful},
-			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests +
-				`,"differences":[{"difference":0.003024,"low":-0.0005303,"high":0.009282}]}`},
+			compared(window), `{"value":41,"release":41,"limit":2000,"share":0.4886,` + requests +
+				`,"differences":[{"difference":0.003024,"low":-0.0007611,"high":0.009383}]}`},
 		"no failed request": {rollout.MetricProgress{Evidence: tested(0.9, 1, rollout.Test{}), Measurements: successful}, compared(window),
-			`{"value":0.9,"limit":2000,` + requests + `,` + same + `}`},
+			`{"value":0.9,"release":0.9,"limit":2000,` + requests + `,` + same + `}`},
 		"the limit is reached": {rollout.MetricProgress{Evidence: tested(2000, 1, rollout.Test{}), Measurements: successful}, compared(window),
-			`{"value":2000,"limit":2000,"share":1,` + requests + `,` + same + `}`},
+			`{"value":2000,"release":2000,"limit":2000,"share":1,` + requests + `,` + same + `}`},
 		"infinite": {rollout.MetricProgress{Evidence: tested(math.Inf(1), 1, rollout.Test{}), Measurements: successful}, compared(window),
-			`{"value":1e+99,"limit":2000,"share":1,` + requests + `,` + same + `}`},
+			`{"value":1e+99,"release":1e+99,"limit":2000,"share":1,` + requests + `,` + same + `}`},
 		"none": {rollout.MetricProgress{Evidence: tested(0, 1, rollout.Test{}), Measurements: successful}, compared(window),
-			`{"value":1e-99,"limit":2000,` + requests + `,` + same + `}`},
+			`{"value":1e-99,"release":1e-99,"limit":2000,` + requests + `,` + same + `}`},
 		"bounds of a histogram": {rollout.MetricProgress{Evidence: tested(1, 1, rollout.Test{Bound: 0.1}, rollout.Test{Bound: 0.25}),
-			Measurements: successful}, compared(window), `{"value":1,"limit":2000,` + requests +
+			Measurements: successful}, compared(window), `{"value":1,"release":1,"limit":2000,` + requests +
 			`,"differences":[{"bound":0.1,"difference":0,"low":-0.0007739,"high":0.003088},` +
 			`{"bound":0.25,"difference":0,"low":-0.0007739,"high":0.003088}]}`},
 		"metrics that share the limit": {rollout.MetricProgress{Evidence: tested(41, 3, rollout.Test{}), Measurements: successful},
-			compared(window), `{"value":41,"release":14.33,"limit":2000,"share":0.35,` + requests + `,` + same + `}`},
+			compared(window), `{"value":41,"release":14.33,"limit":2000,"share":0.3503,` + requests + `,` + same + `}`},
 		"a dry run": {rollout.MetricProgress{Evidence: tested(41, 3, rollout.Test{}), Measurements: successful, DryRun: true},
-			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests + `,` + same + `}`},
+			compared(window), `{"value":41,"release":41,"limit":2000,"share":0.4886,` + requests + `,` + same + `}`},
 		"few requests": {rollout.MetricProgress{Evidence: tested(41, 1, rollout.Test{}), Measurements: pending("fewer than 50 requests")},
-			compared(window), `{"value":41,"limit":2000,"share":0.488,` + requests + `,` + same +
+			compared(window), `{"value":41,"release":41,"limit":2000,"share":0.4886,` + requests + `,` + same +
 				`,"note":"not enough data: fewer than 50 requests"}`},
-		"no requests": {rollout.MetricProgress{Evidence: &rollout.Sequential{Limit: 1, Tests: make([]rollout.Test, 1)}, Measurements: pending("")},
-			compared(window), `{"value":1,"limit":1,"share":1,"note":"not enough data: no data"}`},
-		"no measurement":  {rollout.MetricProgress{}, compared(window), `{"value":1,"limit":2000,"note":"not enough data: no measurement"}`},
-		"a moving weight": {rollout.MetricProgress{Measurements: successful}, compared(window), `{"value":1,"limit":2000,"note":"not enough data: no measurement at a steady weight"}`},
-		"a fixed window":  {rollout.MetricProgress{Measurements: successful}, compared("sum(increase(errors[1m]))"), `null`},
+		"no requests": {rollout.MetricProgress{Evidence: &rollout.Sequential{Limit: 1, Tests: make([]rollout.Test, 1)},
+			Measurements: pending("no data")}, compared(window), `{"value":1,"release":1,"limit":1,` +
+			`"differences":[{"difference":0,"low":-1,"high":1}],"note":"not enough data: no data"}`},
+		"no measurement": {rollout.MetricProgress{}, compared(window),
+			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no look at a steady weight"}`},
+		"a moving weight": {rollout.MetricProgress{Measurements: successful}, compared(window),
+			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no look at a steady weight"}`},
+		"a fixed window": {rollout.MetricProgress{Measurements: successful}, compared("sum(increase(errors[1m]))"), `null`},
 		"a fixed window without data": {rollout.MetricProgress{Measurements: pending("no data")}, compared("sum(increase(errors[1m]))"),
 			`{"note":"not enough data: no data"}`},
 		"no comparison": {rollout.MetricProgress{Measurements: pending("no data")}, rollout.Metric{Name: "errors"}, `null`},
 		"a metric that is no longer in Git": {rollout.MetricProgress{Evidence: tested(1, 1, rollout.Test{}), Measurements: successful},
-			rollout.Metric{}, `{"value":1,"limit":2000,` + requests + `,` + same + `}`},
+			rollout.Metric{}, `{"value":1,"release":1,"limit":2000,` + requests + `,` + same + `}`},
 	} {
 		c.of.Metric = "errors"
 		runs := []rollout.AnalysisRun{{Name: "web/step-2", Release: "h1-2", Metrics: []rollout.MetricProgress{c.of}}}

@@ -70,7 +70,9 @@ type Transition struct {
 	Type   string        `json:"type,omitempty"`   // the type of an event: Normal or Warning
 	Reason string        `json:"reason,omitempty"` // the reason of an event
 	Count  int           `json:"count,omitempty"`  // number of times that an event happened until At
-	back   Outcome       // the outcome, if the record is of a rollback in progress; else ""
+	// Progress has the workloads' progress in a record, for backtests.
+	Progress []rollout.Progress `json:"-"`
+	back     Outcome            // the outcome, if the record is of a rollback in progress; else ""
 }
 
 // Releases returns the releases, newest first. events must be oldest first. whole says that no event is missing.
@@ -215,7 +217,7 @@ func (p *Past) note(e Event) {
 		text += ": " + s.Reason
 	}
 	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: text, Commit: e.Commit,
-		back: backOf(s)})
+		Progress: s.Progress, back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
 		return // this record is about the newer release that ended p

@@ -200,7 +200,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
-	a.Analyses, a.Links = Analyses(strategies.Runs(in), definedIn(in)), append(a.Links, in.App.Links...)
+	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
+	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
+	a.Links = append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)

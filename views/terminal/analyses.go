@@ -52,28 +52,21 @@ func drawMetric(m status.Progress, names, lasts int, k Look) string {
 	return out + k.below(6, detail, dim)
 }
 
-// drawEvidence draws a bar on a log scale, then the differences, the requests to both versions, and the note. A full
-// bar is the limit.
-func drawEvidence(e *status.Evidence, k Look) string {
-	const cells, indent = 8, 15
+// drawEvidence draws a bar on a log scale, which is full at the limit, and the requests, differences and note.
+func drawEvidence(e *status.Evidence, k Look) (out string) {
+	const cells = 8
 	if e == nil {
 		return ""
 	}
-	out := ""
 	if e.Limit > 0 {
 		full := int(e.Share * cells)
-		spans := []span{{"      evidence ▕", dim}, {strings.Repeat("█", full), map[bool]paint{true: red, false: cyan}[full == cells]},
-			{strings.Repeat("░", cells-full) + "▏ ", dim}, {e.Text() + " (log)", plain}}
-		used := indent + cells + 3 + width(spans[3].text)
-		requests := fmt.Sprintf("%s and %s requests", rollout.NumberText(float64(e.Requests.Canary)),
-			rollout.NumberText(float64(e.Requests.Stable)))
-		for _, text := range append(rollout.Mapped(e.Differences, status.Difference.String), requests) {
-			if used += 2 + width(text); used > k.columns() {
-				out, spans, used = out+k.line(spans...), []span{{strings.Repeat(" ", indent-2), plain}}, indent+width(text)
-			}
-			spans = append(spans, span{"  " + text, plain})
-		}
-		out += k.line(spans...)
+		text := fmt.Sprintf("%s (log), %s and %s requests", rollout.EvidenceText(e.Value, e.Release, e.Limit),
+			rollout.NumberText(float64(e.Requests.Canary)), rollout.NumberText(float64(e.Requests.Stable)))
+		out = k.beside(text, k.columns(), plain, span{"      evidence ▕", dim}, span{strings.Repeat("█", full), cyan},
+			span{strings.Repeat("░", cells-full) + "▏ ", dim})
+	}
+	for _, d := range e.Differences {
+		out += k.below(15, d.String(), plain)
 	}
 	if e.Note != "" {
 		out += k.below(6, e.Note, dim)

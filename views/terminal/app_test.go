@@ -297,15 +297,19 @@ func measured() status.App {
 				Measurements: series(rollout.AnalysisFailed, "Failed")},
 		}},
 		{Name: "step-3", Phase: rollout.AnalysisRunning, Started: before(9 * time.Minute), Metrics: []rollout.MetricProgress{
-			{Metric: "errors", Phase: rollout.AnalysisRunning, Evidence: evidence(41, 1240, 4960, 1, rollout.Test{Canary: 8, Stable: 17})},
+			{Metric: "errors", Phase: rollout.AnalysisRunning, Evidence: evidence(41, 1240, 4960, 1, rollout.Test{Canary: 8, Stable: 17}),
+				Count: 1, Successful: 1, Measurements: series(rollout.AnalysisSuccessful, "8 of 1240 (0.645%), stable 17 of 4960 (0.343%)")},
 			{Metric: "timeouts", Phase: rollout.AnalysisFailed, Evidence: evidence(2e15, 12400, 49600, 1, rollout.Test{Canary: 8000}),
 				Count: 1, Failed: 1, Measurements: series(rollout.AnalysisFailed, "8000 of 12400 (64.5%), stable 0 of 49600 (0%)")},
+			{Metric: "coupons", Phase: rollout.AnalysisPending},
+		}},
+		{Name: "step-4", Release: "h1-2", Phase: rollout.AnalysisRunning, Started: before(time.Minute), Metrics: []rollout.MetricProgress{
 			{Metric: "latency", Phase: rollout.AnalysisRunning, Evidence: evidence(0.001, 1240, 4960, 2, rollout.Test{Bound: 0.1, Canary: 620,
-				Stable: 2480}, rollout.Test{Bound: 0.25, Canary: 124, Stable: 496}, rollout.Test{Bound: 2.5, Canary: 12, Stable: 50})},
+				Stable: 2480}, rollout.Test{Bound: 0.25, Canary: 124, Stable: 496}, rollout.Test{Bound: 2.5, Canary: 12, Stable: 50}),
+				Count: 1, Successful: 1, Measurements: series(rollout.AnalysisSuccessful, "12 of 1240 (0.968%), stable 50 of 4960 (1.01%)")},
 			{Metric: "logins", Phase: rollout.AnalysisRunning, Evidence: evidence(3, 12, 48, 2, rollout.Test{Canary: 1}),
 				Measurements: []rollout.Measurement{{At: at(), Value: "1 of 12 (8.33%), stable 0 of 48 (0%)", Phase: rollout.AnalysisPending,
 					Message: "fewer than 50 requests"}}},
-			{Metric: "coupons", Phase: rollout.AnalysisPending},
 		}},
 	}, []rollout.Metric{{Name: "coupons", Compare: &rollout.Compare{}, Config: map[string]any{"query": "x[{{elapsed}}]"}}})
 	return a

@@ -33,7 +33,7 @@ func TestEvidence(t *testing.T) {
 	p := newTab(t, chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(f.url+"/apps/shop"))
 	p.await(live + ` && document.querySelectorAll('.evidence svg').length === 2`)
 	compare.CheckNamed(t, "the evidence of errors", "Evidence that the new version is worse: 81, release 41 of 2,000\n"+
-		"Bad requests: +0.30 points, 95 % interval −0.05 to +0.93\n1,240 requests to the new version, 4,960 to stable\n"+
+		"Bad requests: +0.30 points, 95 % interval −0.08 to +0.94\n1,240 requests to the new version, 4,960 to stable\n"+
 		"not enough data: fewer than 5000 requests",
 		js[string](p, `[...document.querySelectorAll('.evidence')[0].querySelectorAll('p')].map((e) => e.innerText).join('\n')`))
 	compare.Contains(t, js[string](p, `document.querySelectorAll('.evidence')[1].innerText`), "1, release 41 of 2,000",

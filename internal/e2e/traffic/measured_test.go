@@ -47,7 +47,7 @@ func stories(t *testing.T) []story {
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
 		// At 20 requests per second, one request fails every 2.5 s. If stable has no failures, Fisher's test needs about 9 failures.
 		{measured: measured{name: "fails 2 %", steps: while, fields: behind,
-			metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
+			metric: metric("errors", both, "{{elapsed}}s", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
 		// At 50 requests per second, one request fails every 4 s.
 		{measured: measured{name: "fails 0.5 %", steps: in,
@@ -113,6 +113,11 @@ func goodAndBadReleases(t *testing.T) {
 			w.apps[i].checkThrough(s, pushed, results)
 		} else {
 			w.apps[i].checkBack(s, pushed, results)
+		}
+	}
+	for i, s := range all {
+		if s.name == "fails 20 %" || s.name == "good" {
+			w.apps[i].checkBacktest(s.back != "")
 		}
 	}
 }

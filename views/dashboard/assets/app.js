@@ -211,7 +211,7 @@ function metric(r, m) {
 
 // evidence shows how much speaks against the new version, the estimated differences with their intervals, and what is missing.
 function evidence(e) {
-  const text = e.limit && amount(e.value) + (e.release ? ', release ' + amount(e.release) : '') + ' of ' + amount(e.limit);
+  const text = e.limit && amount(e.value) + (e.release === e.value ? '' : ', release ' + amount(e.release)) + ' of ' + amount(e.limit);
   return h('div', { class: 'evidence' }, text && [h('p', {}, 'Evidence that the new version is worse: ', h('strong', {}, text)),
     weighed(e, text, widthOf())], (e.differences || []).map((d) => h('p', {}, difference(d))),
     e.requests && h('p', { class: 'dim' }, amount(e.requests.canary) + ' requests to the new version, '
@@ -221,7 +221,7 @@ function evidence(e) {
 
 // difference is the share of bad requests of the new version minus stable's share, with as many decimals as the interval needs.
 function difference(d) {
-  const places = Math.min(Math.max(1 - Math.floor(Math.log10(100 * (d.high - d.low))), 0), 4);
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(50 * (d.high - d.low))), 0), 4);
   const points = (v) => (v < 0 ? '−' : '+') + Math.abs(100 * v).toFixed(places);
   return (d.bound ? 'Slower than ' + d.bound : 'Bad requests') + ': ' + points(d.difference) + ' points, 95 % interval '
     + points(d.low) + ' to ' + points(d.high);

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/console"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+type backtestCommand struct {
+	streams
+	templateOptions
+	output   outputOption
+	from, to string
+	depth    int
+}
+
+// backtest is the JSON or YAML output of the command "analysis backtest".
+type backtest struct {
+	Template string    `json:"template"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Releases []replay  `json:"releases"` // oldest first
+}
+
+// replay is the analysis of a past release's workload.
+type replay struct {
+	App      string                `json:"app"`
+	Workload rollout.Workload      `json:"workload"`
+	Hash     rollout.Hash          `json:"hash"`
+	Commit   string                `json:"commit"`
+	Subject  string                `json:"subject,omitempty"`
+	Started  time.Time             `json:"started"`
+	Outcome  status.Outcome        `json:"outcome"`           // of the release
+	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if it was not replayed
+	At       *time.Time            `json:"at,omitempty"`      // the time of the verdict
+	Message  string                `json:"message,omitempty"` // the reason of the verdict, or why there is none
+
+	past status.Past
+}
+
+func newBacktest(s streams) *cobra.Command {
+	c := &backtestCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "backtest TEMPLATE [APP...]",
+		Short: "Replay past releases: which of them a template would have rejected, and when",
+		Long: `Run an analysis for past releases of all apps, or of APP, with the metrics that
+Prometheus still has. So a template can be tried before a release depends on it.
+
+The state branch says when each release was at which step, and which hashes its pods
+had. The analysis begins at the end of the release's first step, as in the background
+of a release, and ends at the promotion or the rollback. Each query is evaluated at
+the time of the measurement, and {{elapsed}} counts from the step of that time.
+
+TEMPLATE and its arguments are those of "gitrollout analysis run". With --arg
+NAME=Latest, an argument is the hash of each release's own pods. A release whose
+record has no hashes, as records of older versions of gitrollout, is not replayed.
+Only metrics of prometheus can be replayed.
+
+--from and --to take a time (2026-11-20T12:00:00Z), a day (2026-11-20) or how long
+ago it was (720h).`,
+		Example: `  gitrollout analysis backtest errors --arg hash=Latest --address http://localhost:9090
+  gitrollout analysis backtest errors shop -f analysis.yaml --from 2026-11-01 --to 2026-12-01
+  gitrollout analysis backtest errors --arg hash=Latest -o json | jq '.releases[] | select(.verdict == "Failed")'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactlyOne("template")(cmd, args[:min(1, len(args))])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1:]) },
+	}
+	register(cmd, &c.templateOptions)
+	c.output.register(cmd, "json", "yaml")
+	cmd.Flags().StringVar(&c.from, "from", "720h", "replay releases that began at this `time` or later")
+	cmd.Flags().StringVar(&c.to, "to", "0s", "replay releases that began before this `time`")
+	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "search at most this many `commits` of the state branch")
+	return cmd
+}
+
+func (c *backtestCommand) run(ctx context.Context, name string, apps []string) (err error) {
+	now, out := time.Now(), backtest{Template: name}
+	out.From, err = momentOf("--from", c.from, now)
+	if err == nil {
+		out.To, err = momentOf("--to", c.to, now)
+	}
+	if err != nil {
+		return err
+	}
+	metrics, err := c.metrics(c.streams, name)
+	if err != nil {
+		return err
+	}
+	for _, m := range metrics {
+		if m.Provider != "prometheus" {
+			return usagef("metric %s is measured by %s, which has no history here: only prometheus can be replayed", m.Name,
+				m.Provider)
+		}
+	}
+	w, err := openWorld(ctx, &c.source, c.streams)
+	if err == nil {
+		out.Releases, err = slowly(c.streams, "reading the history of "+w.Config().StateBranch,
+			func() ([]replay, error) { return c.releases(ctx, w, apps, out.From, out.To) })
+	}
+	if err != nil {
+		return err
+	}
+	what := "replaying " + rollout.Count(len(out.Releases), "release")
+	_, err = slowly(c.streams, what, func() (any, error) {
+		source.Each(len(out.Releases), 4, func(i int) { c.replay(ctx, &out.Releases[i], metrics) })
+		return nil, ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	return c.output.show(c.streams, out, out.String)
+}
+
+// momentOf parses a time, a day, or a duration before now.
+func momentOf(flag, text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil {
+		return now, usagef("%s %q must be a time (2026-11-20T12:00:00Z), a day (2026-11-20) or a duration (720h)", flag, text)
+	}
+	return now.Add(-ago).UTC().Truncate(time.Second), nil
+}
+
+// releases returns the staged releases of the apps that began in a period, with an entry for each workload.
+func (c *backtestCommand) releases(
+	ctx context.Context, w *console.Session, apps []string, from, to time.Time,
+) (all []replay, err error) {
+	for _, app := range apps {
+		if _, err := w.App(app); err != nil {
+			return nil, err
+		}
+	}
+	for _, app := range w.Tip.Apps {
+		if len(apps) > 0 && !slices.Contains(apps, app.Name) {
+			continue
+		}
+		h, err := w.History(ctx, app.Name, c.depth, c.depth)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range h.Releases {
+			if p.Started.Before(from) || !p.Started.Before(to) || p.Ended == nil {
+				continue
+			}
+			var workloads []rollout.Workload
+			for _, t := range p.Transitions {
+				for _, pr := range t.Progress {
+					if !slices.Contains(workloads, pr.Workload) {
+						workloads = append(workloads, pr.Workload)
+					}
+				}
+			}
+			for _, workload := range workloads {
+				all = append(all, replay{App: app.Name, Workload: workload, Hash: p.Hash, Commit: p.Commit, Subject: p.Subject,
+					Started: p.Started, Outcome: p.Outcome, past: p})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b replay) int { return a.Started.Compare(b.Started) })
+	return all, nil
+}
+
+// steps returns the recorded steps of a workload until the release left the last step, by a promotion or a rollback.
+func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
+	for _, t := range r.past.Transitions {
+		p, has := rollout.Find(t.Progress, func(p rollout.Progress) bool { return p.Workload == r.Workload })
+		switch {
+		case !has:
+		case t.Phase == rollout.Aborting:
+			return steps, t.At
+		case p.Step >= p.Of:
+			return steps, p.Entered
+		default:
+			steps = append(steps, p)
+		}
+	}
+	return steps, *r.past.Ended
+}
+
+// replay runs the analysis with a clock that jumps from one measurement to the next.
+func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollout.Metric) {
+	var longest time.Duration
+	steps, ended := r.steps()
+	first := slices.IndexFunc(steps, func(p rollout.Progress) bool { return p.Step > 0 })
+	if first < 0 {
+		r.Message = "the release ended at its first step"
+		return
+	}
+	for _, m := range metrics { // the recorded end may be between two measurements
+		longest = max(longest, m.Interval)
+	}
+	last := steps[len(steps)-1]
+	clock := rollout.Second(steps[first].Entered)
+	t := strategies.NewTrial(r.Workload.Name, metrics, strategies.Measure{
+		Release: r.Hash, Workload: rollout.Workload{Namespace: c.secretsIn(c.target)},
+		Latest: last.PodHash, Stable: last.StablePodHash, ReleaseSince: r.Started,
+	}, clock)
+	if t.LacksPods() {
+		r.Message = "the record has no hashes of the versions' pods, as the metrics need"
+		return
+	}
+	worker := c.worker(ctx, c.streams, func() time.Time { return clock }, true)
+	for at := first; !t.Run.Phase.Done() && ctx.Err() == nil; {
+		for at+1 < len(steps) && !steps[at+1].Entered.After(clock) {
+			at++
+		}
+		t.Of.Since, t.Of.IsSteady = steps[at].Entered, isSteadyAt(steps[:at+1])
+		due, next := t.Due(clock)
+		for _, m := range due {
+			t.Take(worker.Take(ctx, rollout.App{}, m))
+		}
+		if len(due) > 0 {
+			r.At, next = new(clock), clock.Add(time.Second)
+		}
+		if next.IsZero() || !next.Before(ended.Add(longest)) {
+			break
+		}
+		clock = next
+	}
+	r.conclude(t)
+}
+
+// isSteadyAt reports whether the last step has the weight of the step before. The weight before the first step is 0.
+func isSteadyAt(steps []rollout.Progress) bool {
+	last, weight := steps[len(steps)-1], 0
+	for _, p := range steps {
+		if p.Step < last.Step {
+			weight = p.Weight
+		}
+	}
+	return weight == last.Weight
+}
+
+func (r *replay) conclude(t *strategies.Trial) {
+	isMeasured := slices.ContainsFunc(t.Run.Metrics, func(p rollout.MetricProgress) bool { return p.Count > 0 })
+	switch t.Stop(); {
+	case t.Run.Phase != analysis.Stopped:
+		r.Message = t.Run.Message
+	case !isMeasured && r.At != nil:
+		last, _ := t.Run.Metrics[0].Last()
+		r.Message = "no measurement: " + cmp.Or(last.Message, "no data")
+	}
+	r.Verdict = t.Run.Phase
+}
+
+// String draws a line for each release, and a summary.
+func (b backtest) String() string {
+	var text strings.Builder
+	var replayed, refused, wasBad, found int
+	for _, r := range b.Releases {
+		says := string(r.Verdict)
+		isBad := r.Verdict == analysis.Failed || r.Verdict == analysis.Errored
+		if r.Verdict == "" {
+			says = "not replayed"
+		} else if replayed++; r.Outcome == status.Refused {
+			wasBad++
+		}
+		if isBad {
+			if refused++; r.Outcome == status.Refused {
+				found++
+			}
+			says += " after " + r.At.Sub(r.Started).String()
+		}
+		if r.Message != "" {
+			says += ": " + r.Message
+		}
+		fmt.Fprintf(&text, "%s  %-16s  %s  %-10s  %s\n", r.Started.UTC().Format("2006-01-02 15:04Z"), r.Workload.Name,
+			rollout.ShortID(r.Commit), r.Outcome, says)
+	}
+	fmt.Fprintf(&text, "%s replayed, %d would have been rejected: %d of %d that were rejected, and %d of %d others\n",
+		rollout.Count(replayed, "release"), refused, found, wasBad, refused-found, replayed-wasBad)
+	return text.String()
+}
