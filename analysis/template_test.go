@@ -248,6 +248,14 @@ func FuzzParseTemplate(f *testing.F) {
 // TestRefused checks that errors name the field and the mistake, and that values exactly at a limit are accepted.
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, " + simple + ", " + fields + "}]}" }
+	datadog := func(fields, config string) string {
+		return "{metrics: [{name: m, " + fields + ", provider: {datadog: {apiVersion: v2, " + config + "}}}]}"
+	}
+	cloudWatch := func(fields, queries string) string {
+		return "{metrics: [{name: m, " + fields + ", provider: {cloudWatch: {metricDataQueries: [" + queries + "]}}}]}"
+	}
+	const noPair = "are not bad and of, which compare needs"
+	const cloudWatchField = "spec.metrics[0].provider.cloudWatch.metricDataQueries: "
 	for name, c := range map[string]struct{ a, want string }{
 		"Nothing":     {"{args: [{name: x}]}", "spec.metrics: is empty"},
 		"Template":    {"{templates: [{templateName: b}]}", ""},
@@ -307,7 +315,23 @@ func TestRefused(t *testing.T) {
 		"ByWithHistogram": {"{metrics: [{name: m, compare: {to: stable, by: user, histogram: true}, provider: {prometheus: {query: q}}}]}",
 			"spec.metrics[0].compare.by: conflicts with histogram"},
 		"By":          {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: q}}}]}", ""},
-		"NoCondition": {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
+		"DatadogPair":   {datadog("compare: {to: stable}", "queries: {bad: a, of: b}"), ""},
+		"DatadogNoPair": {datadog("compare: {to: stable}", "queries: {bad: a, all: b}"), "spec.metrics[0].provider.datadog.queries: " + noPair},
+		"DatadogThree":  {datadog("compare: {to: stable}", "queries: {bad: a, of: b, c: d}"), "spec.metrics[0].provider.datadog.queries: " + noPair},
+		"DatadogQuery":  {datadog("compare: {to: stable}", "query: a"), "spec.metrics[0].provider.datadog.queries: " + noPair},
+		"DatadogFormula": {datadog("compare: {to: stable}", "formula: bad / of, queries: {bad: a, of: b}"),
+			"spec.metrics[0].provider.datadog.formula: conflicts with compare"},
+		"DatadogAlone": {datadog("count: 1", "queries: {bad: a, of: b}"),
+			"spec.metrics[0].provider.datadog.formula: is missing, but there are 2 queries"},
+		"DatadogBlank": {datadog("count: 1", "formula: '', queries: {bad: a, of: b}"),
+			"spec.metrics[0].provider.datadog.formula: is missing, but there are 2 queries"},
+		"DatadogRatio":      {datadog("count: 1", "formula: bad / of, queries: {bad: a, of: b}"), ""},
+		"CloudWatchPair":    {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: true}, {id: c, returnData: false}"), ""},
+		"CloudWatchNoPair":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: all}"), cloudWatchField + noPair},
+		"CloudWatchHidden":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: false}"), cloudWatchField + noPair},
+		"CloudWatchNothing": {cloudWatch("compare: {to: stable}", "1"), cloudWatchField + noPair},
+		"CloudWatchAlone":   {cloudWatch("count: 1", "{id: bad}, {id: of}"), ""},
+		"NoCondition":       {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
 		"Elapsed": {metric("successCondition: 'result > {{elapsed}}'"),
 			`spec.metrics[0].successCondition: "result > {{elapsed}}" must not use {{elapsed}}: only the texts of a provider may use it`},
 		"NoStart": {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},

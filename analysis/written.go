@@ -102,7 +102,7 @@ func wrong(field, fix, format string, args ...any) error {
 
 // check refuses a metric that can never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
-	if err := cmp.Or(checkNumbers(m), checkHistogram(m)); err != nil {
+	if err := cmp.Or(checkNumbers(m), checkHistogram(m), checkPair(m)); err != nil {
 		return err
 	}
 	if c := m.Compare; c != nil {
@@ -154,6 +154,29 @@ func checkHistogram(m *Metric) error {
 		}
 	}
 	return wrong("compare.histogram", "use an argument of podTemplateHashValue: Latest", "has one query for both versions")
+}
+
+// checkPair refuses a comparison whose queries are not named bad and of. Only a comparison may lack Datadog's formula.
+func checkPair(m *Metric) error {
+	queries, _ := m.Config["queries"].(map[string]any)
+	listed, _ := m.Config["metricDataQueries"].([]any)
+	names := slices.Sorted(maps.Keys(queries))
+	for _, raw := range listed {
+		if query, _ := raw.(map[string]any); query["returnData"] != false {
+			names = append(names, fmt.Sprint(query["id"]))
+		}
+	}
+	formula := m.Config["formula"] != nil && m.Config["formula"] != ""
+	isPair := slices.Contains(names, "bad") && slices.Contains(names, "of") && len(queries) <= 2
+	switch field := map[string]string{"datadog": "queries", "cloudWatch": "metricDataQueries"}[m.Provider]; {
+	case field == "queries" && m.Compare == nil && isPair && !formula:
+		return wrong("provider.datadog.formula", "write the result, as in bad / of", "is missing, but there are 2 queries")
+	case field == "queries" && m.Compare != nil && formula:
+		return wrong("provider.datadog.formula", "remove it", "conflicts with compare")
+	case field != "" && m.Compare != nil && !isPair:
+		return wrong("provider."+m.Provider+"."+field, "name queries so", "are not bad and of, which compare needs")
+	}
+	return nil
 }
 
 func checkNumbers(m *Metric) error {

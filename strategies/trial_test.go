@@ -32,7 +32,7 @@ func TestTrial(t *testing.T) {
 		compare.Check(t, rollout.AnalysisSuccessful, trial.Run.Phase)
 	})
 	t.Run("evidence", func(t *testing.T) {
-		m := rollout.Metric{Name: "a", Interval: 10 * time.Second, Provider: "prometheus", Config: query, Compare: &rollout.Compare{}, Retention: 10}
+		m := rollout.Metric{Name: "a", Interval: 10 * time.Second, Config: query, Compare: &rollout.Compare{}, Retention: 10}
 		of := Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}
 		trial := NewTrial("errors", []rollout.Metric{m}, of, began)
 		due, _ := trial.Due(began)

@@ -176,6 +176,9 @@ func TestRefused(t *testing.T) {
 		{"datadog", "{queries: {a: b}}", ".queries", "query too", "keep only"},
 		{"datadog", "{query: ~, queries: {a: b}}", ".queries", "the API is v1", "apiVersion: v2"},
 		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", ".formula", "there are 2 queries", "a / b"},
+		{"datadog", "{query: ~, apiVersion: v2, queries: {bad: b, of: d, c: e}}", ".formula", "there are 3 queries", "a / b"},
+		{"datadog", "{query: ~, apiVersion: v2, queries: {bad: b, all: d}}", ".formula", "there are 2 queries", "a / b"},
+		{"datadog", "{query: ~, queries: {bad: b, of: d}}", ".queries", "the API is v1", "apiVersion: v2"},
 		{"datadog", "{apiVersion: v2, formula: a}", ".formula", "without queries", "give the queries"},
 		{"datadog", "{aggregator: sum}", ".aggregator", `is "sum", but the API is v1`, "apiVersion: v2"},
 		{"datadog", "{apiVersion: v2, aggregator: median}", ".aggregator", `is "median"`, "avg, min, max"},
@@ -254,6 +257,7 @@ func TestTaken(t *testing.T) {
 		{"webhook", "{retries: -1}", false},
 		{"prometheus", "{address: 'http://p:1'}", true}, {"prometheus", "{address: 'http://p:65535'}", true},
 		{"prometheus", "{address: 'http://p:0'}", false}, {"prometheus", "{address: 'http://p:65536'}", false},
+		{"datadog", "{query: ~, apiVersion: v2, queries: {bad: b, of: d}}", true}, // for a comparison
 		{"elasticsearch", "{index: _all}", true}, {"elasticsearch", "{index: _x}", false}, {"elasticsearch", "{query: '{{args.q}}'}", true},
 	} {
 		if err := Check(c.kind, changed(t, c.kind, c.change)); (err == nil) != c.taken {

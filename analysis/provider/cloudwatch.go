@@ -124,7 +124,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	return cloudWatchResult(a.Body)
+	return cloudWatchResult(a.Body, s.request.Compare != nil)
 }
 
 // form returns the request in AWS's query protocol. The elements of a list have numbers from 1.
@@ -168,8 +168,9 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult parses a response. It returns an error if a query has the status InternalError or Forbidden.
-func cloudWatchResult(body []byte) (Result, error) {
+// cloudWatchResult parses a response. It returns an error if a query has the status InternalError or Forbidden. With
+// pair, the result is [bad, all]: the sums of the values of the ids bad and of. PartialData is then an error.
+func cloudWatchResult(body []byte, pair bool) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`
 		Data    []struct {
@@ -186,10 +187,10 @@ func cloudWatchResult(body []byte) (Result, error) {
 		return Result{}, errors.New("the answer of CloudWatch differs from its documentation")
 	}
 	messages := answered.Messages
-	results := []any{}
+	results, named := []any{}, map[string]float64{}
 	for _, data := range answered.Data {
 		messages = append(messages, data.Messages...)
-		if data.StatusCode == "InternalError" || data.StatusCode == "Forbidden" {
+		if s := data.StatusCode; s == "InternalError" || s == "Forbidden" || s == "PartialData" && pair {
 			return Result{}, refusal("CloudWatch", rollout.Cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
 		}
 		values, times := []any{}, []any{}
@@ -199,6 +200,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a value is not a number")
 			}
 			values = append(values, f)
+			named[data.ID] += f
 		}
 		for _, text := range data.Timestamps {
 			at, err := time.Parse(time.RFC3339, text)
@@ -210,7 +212,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 		results = append(results, map[string]any{"Id": data.ID, "Label": data.Label, "StatusCode": data.StatusCode,
 			"Values": values, "Timestamps": times})
 	}
-	result := Result{Value: results}
+	result := Result{Value: map[bool]any{true: pairOf(named), false: results}[pair]}
 	if len(messages) > 0 {
 		result.Metadata = map[string]string{"messages": strings.TrimPrefix(messagesOf(messages), ": ")}
 	}

@@ -38,8 +38,8 @@ type contract struct {
 	answers []canned
 	// anyText means that text without JSON is a value. anyStatus means that status 500 is a verdict.
 	anyText, anyStatus bool
-	histogram          bool   // the metric compares histograms
-	content            string // the content type of the responses; "" is JSON
+	compare            *analysis.Compare // set if the metric compares both versions
+	content            string            // the content type of the responses; "" is JSON
 }
 
 // server answers a request as documented, with f.reply as the query's result. It returns false if the request has wrong credentials.
@@ -87,7 +87,7 @@ func contracts() []contract {
 	return []contract{
 		prometheusContract, prometheusRangeContract, webContract, webPostContract, datadogV1Contract, datadogV2Contract, newRelicContract,
 		wavefrontContract, kayentaContract, cloudWatchContract, graphiteContract, influxContract, skywalkingContract, lokiContract,
-		elasticsearchContract, opensearchContract, webhookContract, histogramContract,
+		elasticsearchContract, opensearchContract, webhookContract, histogramContract, datadogPairContract, cloudWatchPairContract,
 	}
 }
 
@@ -220,7 +220,7 @@ func newBench(t *testing.T, c contract) *bench {
 	b := &bench{fake: f, address: server.URL,
 		deps: Deps{Client: client, Agent: client, ReadFile: os.ReadFile, Now: func() time.Time { return testNow }, Backoff: time.Millisecond},
 		request: Request{Kind: c.kind, Namespace: "shop", ID: "run-1/errors/3", Workload: rollout.Workload{Name: "checkout"}, Hash: "v1:abc",
-			Started: testNow.Add(-time.Hour), Interval: 5 * time.Minute, Compare: &analysis.Compare{Histogram: c.histogram}},
+			Started: testNow.Add(-time.Hour), Interval: 5 * time.Minute, Compare: c.compare},
 	}
 	b.configure(server.URL)
 	return b

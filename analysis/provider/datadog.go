@@ -26,7 +26,7 @@ type datadogConfig struct {
 	Queries        map[string]string `json:"queries,omitempty"`    // v2; the key is the query's name in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2
 	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
-	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last
+	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last, or sum for a comparison
 	RequestTimeout string            `json:"requestTimeout,omitempty" check:"duration"`
 	SecretRef      struct {
 		Name       string `json:"name,omitempty" check:"secretName"`
@@ -50,6 +50,7 @@ func (c *datadogConfig) check() error {
 }
 
 func (c *datadogConfig) checkQueries(v1 bool) error {
+	names := slices.Sorted(maps.Keys(c.Queries))
 	switch {
 	case c.Query != "" && len(c.Queries) > 0:
 		return wrong("queries", "keep only one", "are given, and query too")
@@ -59,7 +60,7 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 		return required("query", "", "write the query; with apiVersion: v2 there can be queries and a formula")
 	case c.Formula != "" && len(c.Queries) == 0:
 		return wrong("formula", "give the queries that the formula uses", "is given without queries")
-	case c.Formula == "" && len(c.Queries) > 1:
+	case c.Formula == "" && len(names) > 1 && !slices.Equal(names, []string{"bad", "of"}):
 		return wrong("formula", "write the result, as in a / b", "is missing, but there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":
 		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, but the API is v1", c.Aggregator)
@@ -82,7 +83,8 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	read := datadogNewest
 	if c.APIVersion == "v2" {
 		ask.Body, _ = json.Marshal(c.scalarRequest(from, to)) // texts and numbers always have a JSON form
-		ask.Method, ask.Path, read = http.MethodPost, "/api/v2/query/scalar", datadogScalar
+		ask.Method, ask.Path = http.MethodPost, "/api/v2/query/scalar"
+		read = func(body []byte) (any, error) { return datadogScalar(body, s.request.Compare != nil) }
 	} else {
 		ask.Method, ask.Path = http.MethodGet, "/api/v1/query"
 		ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)},
@@ -118,14 +120,17 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	if len(named) == 0 {
 		named = map[string]string{"query": c.Query}
 	}
-	queries := []any{}
+	queries, formulas := []any{}, []any{}
+	pair := c.Formula == "" && len(named) > 1 // bad and of, for a comparison
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		queries = append(queries, map[string]string{
-			"aggregator": cmp.Or(c.Aggregator, "last"), "data_source": "metrics", "name": name,
-			"query": strings.TrimSpace(named[name]),
+			"aggregator":  cmp.Or(c.Aggregator, map[bool]string{true: "sum", false: "last"}[pair]),
+			"data_source": "metrics", "name": name, "query": strings.TrimSpace(named[name]),
 		})
+		if pair {
+			formulas = append(formulas, map[string]string{"formula": name})
+		}
 	}
-	formulas := []any{}
 	if c.Formula != "" {
 		formulas = append(formulas, map[string]string{"formula": c.Formula})
 	}
@@ -166,13 +171,15 @@ func datadogNewest(body []byte) (any, error) {
 	return nil, nil
 }
 
-func datadogScalar(body []byte) (any, error) {
+// datadogScalar returns the first column's value or, with pair, [bad, all]. A column has the formula's text as name.
+func datadogScalar(body []byte, pair bool) (any, error) {
 	var answered struct {
 		Errors any `json:"errors"`
 		Data   *struct {
 			Errors     string `json:"errors"`
 			Attributes struct {
 				Columns []struct {
+					Name   string            `json:"name"`
 					Type   string            `json:"type"`
 					Values []json.RawMessage `json:"values"`
 				} `json:"columns"`
@@ -191,15 +198,24 @@ func datadogScalar(body []byte) (any, error) {
 	if answered.Data == nil {
 		return nil, errors.New("the answer of Datadog differs from its documentation: it has no data")
 	}
+	named := map[string]float64{}
 	for _, column := range answered.Data.Attributes.Columns {
+		if pair && column.Name != "bad" && column.Name != "of" {
+			return nil, errors.New("the answer of Datadog has other columns than bad and of: remove groups from the queries")
+		}
 		if column.Type == "group" || len(column.Values) == 0 {
 			continue // a column with the names of groups, or an empty column
 		}
 		var value *float64
-		if err := call.Decode("Datadog", column.Values[0], &value); err != nil || value == nil {
+		err := call.Decode("Datadog", column.Values[0], &value)
+		switch {
+		case err != nil || value == nil && !pair:
 			return nil, err
+		case !pair:
+			return *value, nil
+		case value != nil:
+			named[column.Name] = *value
 		}
-		return *value, nil
 	}
-	return nil, nil
+	return map[bool]any{true: pairOf(named)}[pair], nil
 }

@@ -10,16 +10,16 @@ import (
 
 const latencies = `sum by (le) (increase(http_request_duration_seconds_bucket[60s]))`
 
-// classicReply and nativeReply were recorded from Prometheus 2.42. A program had observed 5 ms, 30 ms, 30 ms and 2 s.
-const (
-	classicReply = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"le":"0.01"},"value":[1,"1"]},{"metric":{"le":"+Inf"},"value":[1,"4"]}]}}`
-	nativeReply  = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"4","sum":"2.065","buckets":[[0,"1","2","4"]]}]}]}}`
+// classicReply and nativeReply have the format of Prometheus' documentation.
+var (
+	classicReply = promReply("vector", `[{"metric":{"le":"0.01"},"value":[1,"1"]},{"metric":{"le":"+Inf"},"value":[1,"4"]}]`)
+	nativeReply  = promReply("vector", `[{"metric":{},"histogram":[1,{"count":"4","sum":"2.065","buckets":[[0,"1","2","4"]]}]}]`)
 )
 
 const severalSeries = "the query returns several series: sum by (le)"
 
 var histogramContract = contract{
-	kind: "prometheus", name: "histogram", histogram: true,
+	kind: "prometheus", name: "histogram", compare: &analysis.Compare{Histogram: true},
 	doc:    "https://prometheus.io/docs/prometheus/latest/querying/api/#native-histograms",
 	config: "{address: '" + asReader + "/prom', query: '" + latencies + "', headers: [{key: X-Scope-OrgID, value: tenant_a}]}",
 	serve:  servePrometheus("/prom/api/v1/query", url.Values{"query": {latencies}}),

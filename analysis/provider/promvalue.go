@@ -61,8 +61,7 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns the numbers of bad and of all requests for a comparison. The two series have the labels n="bad" and
-// n="of". A missing n="bad" means 0, because a counter at zero has no series. A missing n="of" means no requests.
+// promPair returns a comparison's pair. The two series have the labels n="bad" and n="of".
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {
@@ -72,11 +71,16 @@ func promPair(series []promSeriesOf) (pair []any, is bool) {
 		}
 		named[name] = float64(*one.Value)
 	}
-	pair = []any{named["bad"]}
+	return pairOf(named), len(named) > 0
+}
+
+// pairOf returns the numbers of bad and of all requests for a comparison. A missing "bad" means 0, because a counter at
+// zero has no series. A missing "of" means no requests.
+func pairOf(named map[string]float64) []any {
 	if all, is := named["of"]; is {
-		pair = append(pair, all)
+		return []any{named["bad"], all}
 	}
-	return pair, len(named) > 0
+	return []any{named["bad"]}
 }
 
 func promSeries(from string, raw json.RawMessage) (any, error) {

@@ -24,7 +24,7 @@ type Request struct {
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running
-	Compare  *analysis.Compare // for Prometheus: with Histogram, the result is an analysis.Histogram; By counts a label
+	Compare  *analysis.Compare // selects the result: [bad, all] by name, or prometheus' Histogram or By
 	Secrets  []string          // values of Secrets in Config; no error or message may contain them
 }
 

@@ -72,7 +72,7 @@ func TestAnalysisRun(t *testing.T) {
 	write("other/endless.yml", template("endless", "interval: 1s"))
 	write("a.yaml", template("twice", "count: 1"))
 	write("b.yaml", template("twice", "count: 1"))
-	write("mild.yaml", strings.Replace(template("mild", "count: 1"), "successCondition", `failureCondition: "result[0] > 1", successCondition`, 1))
+	write("mild.yaml", template("mild", `count: 1, failureCondition: "result[0] > 1"`))
 	for _, c := range []struct {
 		args, out, err string
 		code           int
