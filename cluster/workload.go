@@ -111,13 +111,13 @@ type workloadTable struct {
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
-	w.pods = newTable(reading(readPod), changedOf[*pod](w), namespaces...)
+	w.pods = newTable(reading(readPod), changedOf[pod](w), namespaces...)
 	for i, k := range workloadKinds {
 		t := &workloadTable{workloadKind: k}
 		if k.watchRevisions == nil {
 			t.revisions = w.kinds[i-1].revisions
 		} else {
-			t.revisions = newTable(k.readRevision, changedOf[*revision](w), namespaces...)
+			t.revisions = newTable(k.readRevision, changedOf[revision](w), namespaces...)
 		}
 		w.kinds = append(w.kinds, t)
 	}
@@ -203,16 +203,13 @@ func (w *workloads) appOf(l *live) string {
 }
 
 // changedOf returns a function that notifies the app of a changed revision or pod.
-func changedOf[R interface {
-	row
-	same(R) bool
-}](w *workloads) func(was, is R) {
+func changedOf[T any, R record[T]](w *workloads) func(was, is R) {
 	return func(was, is R) {
 		var none R
 		switch {
 		case was == none:
 			w.tellOwner(is.at().owner)
-		case is == none || !was.same(is):
+		case is == none || !sameRow(was, is):
 			w.tellOwner(was.at().owner)
 		}
 	}
