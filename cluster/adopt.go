@@ -98,7 +98,8 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
 		return nil
 	}
-	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
+	hash := rollout.Hash(d.annotation(rollout.AnnotationHash))
+	if seen && hash != "" && l.workload != nil && l.workload.hash == hash {
 		adopts = false // only a new version may remove fields of the template
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
@@ -128,20 +129,15 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	// Do not use client-go's retry.OnError, which returns nil if a deadline passes inside do.
 	err := do()
-	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
+	for again.Steps > 1 && isPassing(err) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again.Step()):
+		}
 		err = do()
 	}
 	return err
-}
-
-// pause waits for d. If the context ends first, it returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // ownershipChange returns the patch that takeOver sends, or nil if no field changes its owner. "taken" lists the fields

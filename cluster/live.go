@@ -96,11 +96,6 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// isVersion reports whether the object is a workload whose template hash has this value.
-func (l *live) isVersion(hash string) bool {
-	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
-}
-
 // same reports whether two records are equal in all fields that Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o

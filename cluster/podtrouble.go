@@ -39,11 +39,9 @@ func podTrouble(p *corev1.Pod) trouble {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
 	}
 	worst := trouble{}
-	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range statuses {
-			if t := containerTrouble(&statuses[i]); t.worseThan(worst) {
-				worst = t
-			}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if t := containerTrouble(&s); t.worseThan(worst) {
+			worst = t
 		}
 	}
 	if c := conditionOf(p, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
@@ -74,13 +72,11 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
 			"ImageInspectError", "SignatureValidationFailed":
 			return trouble{wrongImage, joined(fmt.Sprintf("%s: %s: image %s", who, w.Reason, s.Image), w.Message)}
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
 		case "CrashLoopBackOff":
 			return trouble{crashing, fmt.Sprintf("%s: CrashLoopBackOff%s", who, lastExit(s))}
 		case "ContainerCreating", "PodInitializing", "":
 			return trouble{starting, fmt.Sprintf("%s: is being created", who)}
-		default:
+		default: // for example CreateContainerConfigError or RunContainerError
 			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
 		}
 	}
