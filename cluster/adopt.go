@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -83,10 +84,7 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	}
 	body := d.only(map[string]any{"replicas": l.replicas})
 	_, err := s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: manager + "-replicas"})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
 // takeOver prepares an apply. An apply deletes a field that gitrollout owns and that left Git only if no other manager

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -114,10 +115,8 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	defer cancel()
 	err := c.kube.batch.Jobs(namespace).Delete(ctx, name,
 		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}, "delete")
-	}
-	return nil
+	ref := rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}
+	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
 // stuck lists reasons of waiting containers that usually persist until a user changes something.
