@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -103,13 +104,7 @@ func (l *live) same(o *live) bool {
 	a.generation, b.generation, a.shared, b.shared = 0, 0, false, false
 	a.writer, b.writer, a.why, b.why = "", "", "", ""
 	a.workload, b.workload = nil, nil
-	if a != b {
-		return false
-	}
-	if l.workload == nil || o.workload == nil {
-		return l.workload == o.workload
-	}
-	return *l.workload == *o.workload
+	return a == b && reflect.DeepEqual(l.workload, o.workload)
 }
 
 // liveChanged calls OnChange for a changed object's app, and for its former app if the object has changed its app.

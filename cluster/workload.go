@@ -182,16 +182,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of workloads that may not be adopted yet, and so have no app label.
-func (w *workloads) own(app string, of []rollout.Workload) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range of {
-		w.owners[name] = app
-	}
-}
-
-// appOf returns the app in an object's label. For a workload without a label, it returns the app that own recorded.
+// appOf returns the app in an object's label. For a workload without a label, it returns the app that Observe recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
