@@ -37,14 +37,12 @@ func newAppCollector(m *Metrics) *appCollector {
 	return c
 }
 
-// Describe implements prometheus.Collector.
 func (c *appCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	send := func(name string, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, v, labels...)
