@@ -118,7 +118,11 @@ func (l *poller) look(ctx context.Context) error {
 	was := l.current()
 	next, err := l.viewOf(ctx, was, heads)
 	if err != nil {
-		l.behind(was, err)
+		if was != nil {
+			last := *was
+			last.behind, last.failed = err, true
+			l.seen.Store(&last)
+		}
 		return err
 	}
 	touched, errs := l.readRecord(ctx, heads, pushes)
@@ -187,14 +191,6 @@ func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 		return false, fmt.Errorf("policy: %w", err)
 	}
 	return l.reader.Policy.Swap(p) != p, nil
-}
-
-func (l *poller) behind(was *gitView, err error) {
-	if was != nil {
-		next := *was
-		next.behind, next.failed = err, true
-		l.seen.Store(&next)
-	}
 }
 
 func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
