@@ -83,24 +83,17 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		if other.App.Name == from.App.Name {
 			continue
 		}
-		shares := false
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
 				delete(v.Edits, file) // the older version does not have the file, but the other app needs it
-			case touched:
-				shares = true
+			case touched && !slices.Contains(v.Sharers, other.App.Name):
+				v.Sharers = append(v.Sharers, other.App.Name)
 			}
 		}
-		if shares {
-			v.Sharers = append(v.Sharers, other.App.Name)
-		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(v.Edits)) {
-		if !strings.HasPrefix(file, v.path+"/") {
-			v.Outside = append(v.Outside, file)
-		}
-	}
+	isOwn := func(file string) bool { return strings.HasPrefix(file, v.path+"/") }
+	v.Outside = slices.DeleteFunc(slices.Sorted(maps.Keys(v.Edits)), isOwn)
 	return v, nil
 }
 
