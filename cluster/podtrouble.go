@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,24 +32,19 @@ const (
 	cannotCreate
 )
 
-func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
-
 // podTrouble returns in one line why a pod is not Ready. The line has no ages, and no counter except restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
 	}
-	worst := trouble{}
+	all := []trouble{{}}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if t := containerTrouble(&s); t.worseThan(worst) {
-			worst = t
-		}
+		all = append(all, containerTrouble(&s))
 	}
 	if c := conditionOf(p, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
-		if t := (trouble{unschedulable, joined(c.Reason, c.Message)}); t.worseThan(worst) {
-			worst = t
-		}
+		all = append(all, trouble{unschedulable, joined(c.Reason, c.Message)})
 	}
+	worst := slices.MaxFunc(all, func(a, b trouble) int { return cmp.Compare(a.rank, b.rank) }) // the first of equal rank
 	if worst.rank == noTrouble && p.Status.Phase == corev1.PodRunning {
 		return trouble{notReady, "runs but is not Ready" + gates(p)}
 	}

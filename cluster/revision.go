@@ -63,7 +63,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 		if ready && !p.finished {
 			out.ReadySince = append(out.ReadySince, p.readySince.UTC())
 		}
-		if p.trouble.worseThan(worst) {
+		if p.trouble.rank > worst.rank {
 			worst = trouble{rank: p.trouble.rank, text: "pod " + p.name + ": " + p.trouble.text}
 		}
 	}
