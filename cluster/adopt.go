@@ -43,11 +43,8 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 		return false, explain(err, ref, "list and watch")
 	}
 	live, err := c.server.get(ctx, k, ref)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, explain(err, ref, "get")
+		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
 	// Send only the spec, so that invalid metadata in Git, such as a label, cannot fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
@@ -102,11 +99,8 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return utilerrors.FilterOut(err, apierrors.IsNotFound)
 		}
 		change, taken := ownershipChange(u.Object, d, adopts)
 		if change == nil {
