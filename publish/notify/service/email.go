@@ -5,6 +5,7 @@ import (
 	"errors"
 	netmail "net/mail"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,11 +61,8 @@ func emailText(m notify.Message) string {
 	if m.Text != "" {
 		b.WriteString(m.Text + "\n\n")
 	}
-	for _, f := range m.Facts {
+	for _, f := range slices.Concat(m.Facts, linksOf(m)) {
 		b.WriteString(f.Name + ": " + f.Value + "\n")
-	}
-	for _, l := range linksOf(m) {
-		b.WriteString(l.Name + ": " + l.Value + "\n")
 	}
 	return b.String()
 }
