@@ -41,9 +41,9 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 			stream.dial = dialer.dial
 		}
 	case "git":
-		stream.dial = dialGit(remote)
+		stream.dial = remote.dialGit
 	default:
-		stream.dial = dialLocal(remote)
+		stream.dial = remote.dialLocal
 	}
 	return s, err
 }
