@@ -134,17 +134,13 @@ func (m *Metrics) add(app string, c Change) {
 	if c.Outcome != "" {
 		m.releases.WithLabelValues(app, string(c.Outcome)).Inc()
 	}
-	observe(m.lead, c.Lead)
-	observe(m.until, c.Until)
-	observe(m.retreat, c.Retreat)
+	for h, d := range map[*prometheus.HistogramVec]*time.Duration{m.lead: c.Lead, m.until: c.Until, m.retreat: c.Retreat} {
+		if d != nil {
+			h.WithLabelValues().Observe(d.Seconds())
+		}
+	}
 	for _, v := range c.Verdicts {
 		m.verdicts.WithLabelValues(string(v)).Inc()
-	}
-}
-
-func observe(h *prometheus.HistogramVec, d *time.Duration) {
-	if d != nil {
-		h.WithLabelValues().Observe(d.Seconds())
 	}
 }
 
