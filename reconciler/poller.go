@@ -151,7 +151,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 	if err = errors.Join(err, l.invalid); err != nil {
 		text = strings.ReplaceAll(err.Error(), "\n", ";\n")
 	}
-	l.tell(report.Report{Problem: &text})
+	l.Tell(report.Report{Problem: &text})
 }
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
@@ -305,7 +305,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	l.renders.prepare(l.states, next, touched)
 	if l.hasRead { // report the configuration before decisions use it
 		head, _ := l.states.at()
-		l.tell(report.Report{Config: next.branch.Config, Head: head})
+		l.Tell(report.Report{Config: next.branch.Config, Head: head})
 	}
 	for _, name := range putFirst(slices.Compact(touched), l.states.isInFlight) {
 		l.touch(name)

@@ -88,6 +88,9 @@ type counters struct{ passes, commits, decided, lost atomic.Int64 }
 // New returns a Reconciler without any state.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
+	if o.Tell == nil {
+		o.Tell = func(report.Report) {}
+	}
 	if o.As == nil {
 		o.As = func(ctx context.Context, _ rollout.App) context.Context { return ctx }
 	}
@@ -281,7 +284,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)
 	}
 	if known {
-		r.tell(report.Report{Gone: []string{app}})
+		r.Tell(report.Report{Gone: []string{app}})
 	}
 }
 
@@ -296,12 +299,6 @@ func (o *Options) begin(ctx context.Context, part report.Part, app string) (cont
 		return ctx, func(error) {}
 	}
 	return o.Trace(ctx, part, app)
-}
-
-func (o *Options) tell(news report.Report) {
-	if o.Tell != nil {
-		o.Tell(news)
-	}
 }
 
 func sortedKeys[V any](m map[string]V) []string {
