@@ -118,13 +118,7 @@ func (m *Metrics) look(l report.App) {
 	if begins && strings.HasPrefix(l.Decision.State.Reason, rollout.BreakGlass{}.Text()) {
 		m.glass.WithLabelValues(name).Inc()
 	}
-	m.add(name, Between(was.state, is.state, asked, now))
-	if was.wait.On != "" && was.wait != is.wait {
-		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
-	}
-}
-
-func (m *Metrics) add(app string, c Change) {
+	c := Between(was.state, is.state, asked, now)
 	if c.Phase != "" {
 		m.transitions.WithLabelValues(string(c.Phase)).Inc()
 	}
@@ -132,7 +126,7 @@ func (m *Metrics) add(app string, c Change) {
 		m.started.WithLabelValues().Inc()
 	}
 	if c.Outcome != "" {
-		m.releases.WithLabelValues(app, string(c.Outcome)).Inc()
+		m.releases.WithLabelValues(name, string(c.Outcome)).Inc()
 	}
 	for h, d := range map[*prometheus.HistogramVec]*time.Duration{m.lead: c.Lead, m.until: c.Until, m.retreat: c.Retreat} {
 		if d != nil {
@@ -141,6 +135,9 @@ func (m *Metrics) add(app string, c Change) {
 	}
 	for _, v := range c.Verdicts {
 		m.verdicts.WithLabelValues(string(v)).Inc()
+	}
+	if was.wait.On != "" && was.wait != is.wait {
+		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
 	}
 }
 
