@@ -78,7 +78,13 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	if v.Edits, err = c.differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
 		return v, err
 	}
-	v.Resized, v.scaled = c.lost(), len(c.scaled) > 0
+	v.scaled = len(c.scaled) > 0
+	for pair, texts := range c.scaled {
+		if c.kept[pair] < len(texts) {
+			v.Resized = append(v.Resized, texts...)
+		}
+	}
+	slices.Sort(v.Resized)
 	for _, other := range all {
 		if other.App.Name == from.App.Name {
 			continue
@@ -183,16 +189,6 @@ func comparing(from, to *rollout.Render) *comparison {
 		}
 	}
 	return c
-}
-
-func (c *comparison) lost() (all []string) {
-	for pair, texts := range c.scaled {
-		if c.kept[pair] < len(texts) {
-			all = append(all, texts...)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // differing returns the edits that turn files of the tree "from" into files of the tree "to", but keep the replicas. If
