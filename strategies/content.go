@@ -22,17 +22,6 @@ func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the running content of an app without Rollout documents as a release. It returns nil if the content's
-// hash is unknown, or if the content has no objects, because a rollback to it would remove all objects.
-func served(in Input) *rollout.Release {
-	if in.Source.Content == "" || len(in.Source.Objects) == 0 {
-		return nil
-	}
-	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: in.Source.Commit.Author,
-		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{},
-		Images: in.Source.Images()}
-}
-
 // takenOver returns the workloads that an adoption checks. These are the workloads with a Rollout document or, in an
 // app with hooks and without documents, all observed workloads.
 func takenOver(r *rollout.Render) []rollout.Workload {

@@ -98,7 +98,10 @@ func beginHook(
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		isLeft := run.Release != release.Hash && !hasHook(r, run.Name)
+		isLeft := run.Release != release.Hash && !slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
+			h, is, err := hook.Of(o)
+			return is && err == nil && h.Name() == run.Name // if no hook has the name, users may have renamed the hook
+		})
 		counts := isIts || isLeft && unversioned(run.Name) == unversioned(h.Name())
 		if counts {
 			before++
@@ -141,14 +144,6 @@ func beginHook(
 		return keptByHook(in, d, release)
 	}
 	return d
-}
-
-// hasHook reports whether a render has the named hook. If not, users may have renamed the hook.
-func hasHook(r *rollout.Render, name string) bool {
-	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
-		h, is, err := hook.Of(o)
-		return is && err == nil && h.Name() == name
-	})
 }
 
 // unversioned removes parts with a digit from a hook's name. So ns/migrate-v12 and ns/migrate-1.2.3 become ns/migrate.
