@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -66,14 +65,6 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText returns a text for users: the condition under which a release becomes stable after its last step.
-func promotionText(in Input) (text string) {
-	if isContent(in.State.Release) {
-		text, _ = unready(in, in.State.Release.Since)
-	}
-	return cmp.Or(text, "all pods to have the new version and to be available")
-}
-
 // unreturned describes the workloads of an app without Rollout documents that a rollback has not restored yet. It
 // returns no texts after the deadline, or if the head's version differs from the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
@@ -87,12 +78,3 @@ func unreturned(in Input) (texts []string, late deadline) {
 
 // contentSeconds is the progress deadline of a release without Rollout documents.
 const contentSeconds = int(healthDeadline / time.Second)
-
-// contentDeadlines returns the deadline of a release without Rollout documents, or none if all workloads are ready.
-func contentDeadlines(in Input) []deadline {
-	why, since := unready(in, in.State.Release.Since)
-	if why == "" {
-		return nil
-	}
-	return []deadline{deadlineOf(since, contentSeconds, "promote", why, "")}
-}

@@ -112,7 +112,11 @@ func deadlines(in Input) (all []deadline) {
 		return nil
 	}
 	if isContent(s.Release) {
-		return contentDeadlines(in)
+		why, since := unready(in, s.Release.Since)
+		if why == "" {
+			return nil
+		}
+		return []deadline{deadlineOf(since, contentSeconds, "promote", why, "")}
 	}
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]

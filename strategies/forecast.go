@@ -125,9 +125,7 @@ func (c *forecaster) open() string {
 	if !is {
 		return ""
 	}
-	if shut.Until.IsZero() {
-		c.known = false
-	} else {
+	if c.known = !shut.Until.IsZero(); c.known {
 		c.at = shut.Until
 	}
 	return waitText(shut)

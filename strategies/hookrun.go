@@ -203,7 +203,9 @@ func awaitHook(
 	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
 		return d // another process may have recorded the run and be about to create the Job
 	}
-	switch over, isOver := endOf(run, state, its != nil && isLate(in.Now, run, *its, state)); {
+	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
+	isLate := its != nil && !state.Suspended && !in.Now.Before(began.Add(its.Deadline()+time.Minute))
+	switch over, isOver := endOf(run, state, isLate); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
@@ -223,12 +225,6 @@ func awaitHook(
 	d.State.Hooks[i] = next
 	d.Subject = fmt.Sprintf("%s hook %s %s %s: %s", in.State.App, run.Name, run.When, run.Release, d.Subject)
 	return d
-}
-
-// isLate reports whether a Job has not ended a minute after its deadline.
-func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
-	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
-	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 
 // endOf returns a run with the result of its Job. The result isOver is false while the Job runs.

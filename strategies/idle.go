@@ -28,12 +28,8 @@ func decideAtRest(in Input) Decision {
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
 		return degraded(in, rejection) // the head lacks a document; following the head would release the rejected version
 	}
-	stable := rollout.Hash("")
-	if s.Stable != nil {
-		stable = s.Stable.Hash
-	}
 	// A renamed workload counts as new, even if its hash is the same.
-	if target == "" || (target == stable && !noneRuns(in)) {
+	if target == "" || s.Stable != nil && target == s.Stable.Hash && !noneRuns(in) {
 		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
