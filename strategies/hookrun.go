@@ -203,9 +203,7 @@ func awaitHook(
 	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
 		return d // another process may have recorded the run and be about to create the Job
 	}
-	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
-	isLate := its != nil && !state.Suspended && !in.Now.Before(began.Add(its.Deadline()+time.Minute))
-	switch over, isOver := endOf(run, state, isLate); {
+	switch over, isOver := endOf(in.Now, run, its, state); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
@@ -227,8 +225,12 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with the result of its Job. The result isOver is false while the Job runs.
-func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
+// endOf returns a run with the result of its Job. The result isOver is false while the Job runs. A Job is late if it
+// has not ended a minute after its hook's deadline. The hook is nil if Git no longer has it.
+func endOf(
+	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
+) (over rollout.HookRun, isOver bool) {
+	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {
 	case state.Complete:
@@ -239,7 +241,7 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 		run.Message = cmp.Or(state.Message, "the Job failed")
 	case state.Gone, state.Taken:
 		run.Message = "the Job does not exist, and its manifest is no longer in Git"
-	case late:
+	case its != nil && !state.Suspended && !now.Before(began.Add(its.Deadline()+time.Minute)):
 		run.Message = "it has not ended in time"
 	default:
 		return run, false
