@@ -18,7 +18,6 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
-	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -146,7 +145,10 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 		return Document{Source: m.Name, Text: m.Content}
 	})
 	for _, h := range hooks {
-		events := rollout.Mapped(h.Events, release.HookEvent.String)
+		var events []string
+		for _, e := range h.Events {
+			events = append(events, e.String())
+		}
 		docs = append(docs, Document{Source: h.Path, Text: h.Manifest, Hook: strings.Join(events, ",")})
 	}
 	return docs, nil
