@@ -53,8 +53,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// decode returns the built objects as plain values, with variables substituted. It decodes JSON, so that scalars are as
-// in kustomize's output.
+// decode returns the built objects with variables substituted. It decodes JSON, so that scalars are as in kustomize's.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
