@@ -22,15 +22,21 @@ import (
 
 // Overlay writes each workload's route into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
-	set := traffic.NewObjects(objects)
+	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
 		p := v.Plans.Of(spec)
 		if p.Routing == nil {
 			continue
 		}
+		if set == nil {
+			set = traffic.NewObjects(objects)
+		}
 		if err := traffic.Overlay(set, p.Routing.Routers, Of(s, p, v)); err != nil {
 			return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
 		}
+	}
+	if set == nil {
+		return objects, nil
 	}
 	return set.List(), nil
 }
