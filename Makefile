@@ -44,11 +44,11 @@ E2E := internal/e2e
 TIER ?= -short
 # make vet checks all packages, so go test need not. Debug information would take a quarter of the time to link.
 TEST = $(GO) test -vet=off -ldflags=-w -exec $(ROOT)/.ci/measured
-# A busy machine can stall tests that run programs or a control plane. Both tiers repeat such a failed test once, alone
+# A busy machine can stall tests that run programs or a control plane. Both tiers repeat such failed tests once, without others
 # (.ci/again), and print at their end each test that then passed.
 export FLAKY := $(ROOT)/bin/flaky
 TEST_REAL = $(ROOT)/.ci/again $(TEST)
-flaky = [ ! -s '$(FLAKY)' ] || { echo "flaky tests: failed once and passed alone:"; cat '$(FLAKY)'; }
+flaky = [ ! -s '$(FLAKY)' ] || { echo "flaky tests: failed once and then passed:"; cat '$(FLAKY)'; }
 # The CPU seconds of each package: .ci/measured writes this file, and .ci/slowest prints it.
 export TEST_TIMES ?= $(ROOT)/bin/test-times
 # Tests that only compute have a lower priority than releases on a cluster: a quarter of a busy processor.
@@ -113,7 +113,7 @@ test: programs vet fmt-check build localcluster kubectl traefik ## Run each beha
 	@$(flaky)
 	@echo "make test-all also runs: all rows of tables, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
 
-test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: an hour and a half; before a release, or for a wide change
+test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: two hours; before a release, or for a wide change
 	@failed=; \
 	$(MAKE) --no-print-directory tier TIER= BUDGETS=.ci/budgets || failed=1; \
 	for part in test-race-program test-peers hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \

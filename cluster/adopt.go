@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -42,11 +43,8 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 		return false, explain(err, ref, "list and watch")
 	}
 	live, err := c.server.get(ctx, k, ref)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, explain(err, ref, "get")
+		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
 	// Send only the spec, so that invalid metadata in Git, such as a label, cannot fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
@@ -83,10 +81,7 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	}
 	body := d.only(map[string]any{"replicas": l.replicas})
 	_, err := s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: manager + "-replicas"})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
 // takeOver prepares an apply. An apply deletes a field that gitrollout owns and that left Git only if no other manager
@@ -98,16 +93,14 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
 		return nil
 	}
-	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
+	hash := rollout.Hash(d.annotation(rollout.AnnotationHash))
+	if seen && hash != "" && l.workload != nil && l.workload.hash == hash {
 		adopts = false // only a new version may remove fields of the template
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return utilerrors.FilterOut(err, apierrors.IsNotFound)
 		}
 		change, taken := ownershipChange(u.Object, d, adopts)
 		if change == nil {
@@ -128,20 +121,15 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	// Do not use client-go's retry.OnError, which returns nil if a deadline passes inside do.
 	err := do()
-	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
+	for again.Steps > 1 && isPassing(err) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again.Step()):
+		}
 		err = do()
 	}
 	return err
-}
-
-// pause waits for d. If the context ends first, it returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // ownershipChange returns the patch that takeOver sends, or nil if no field changes its owner. "taken" lists the fields

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -31,10 +32,8 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 		{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path},
 	})
 	err := a.send(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // the annotation has another value, or the object is gone
-		return nil
-	}
-	return err
+	// The annotation may have another value (Invalid), or the object may be gone.
+	return utilerrors.FilterOut(err, apierrors.IsInvalid, apierrors.IsNotFound)
 }
 
 // SetRole gives a pod the labels and annotations of its role, with the rights of the app's service account. The API

@@ -19,7 +19,6 @@ func As(ctx context.Context, account string) context.Context {
 // impersonating is a RoundTripper that sends each request as the service account in the request's context.
 type impersonating struct{ next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
 	account, _ := r.Context().Value(accountKey{}).(string)
 	if account == "" {

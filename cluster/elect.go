@@ -125,7 +125,6 @@ type leaseKey struct{}
 // suspended may continue in the middle of a pass, before client-go notices the loss and ends the context.
 type fenced struct{ next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if holds, elected := r.Context().Value(leaseKey{}).(func() bool); elected && r.Method != http.MethodGet && !holds() {
 		return nil, errLeaseLost

@@ -48,7 +48,6 @@ func (e *Error) Error() string {
 	return strings.TrimSuffix(e.Ref.Title()+": "+e.Msg+"; "+e.Fix, "; ")
 }
 
-// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Temporary reports whether a retry can succeed without a change by a user.

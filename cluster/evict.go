@@ -18,18 +18,14 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	err := c.kube.core.Pods(namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(pod.UID)})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		c.workloads.evicted(key{namespace, pod.Name}, pod.UID)
+		pods := c.workloads.pods
+		if was, known := pods.get(key{namespace, pod.Name}); known && string(was.uid) == pod.UID {
+			is := *was
+			is.terminating = true // before the watch reports it
+			pods.swap(was, &is)
+		}
 		return nil
 	}
 	ref := rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}
 	return fmt.Errorf("cannot delete pods: %w", explain(err, ref, "delete"))
-}
-
-// evicted marks a pod as terminating before the watch reports it.
-func (w *workloads) evicted(at key, uid string) {
-	if was, known := w.pods.get(at); known && string(was.uid) == uid {
-		is := *was
-		is.terminating = true
-		w.pods.swap(was, &is)
-	}
 }

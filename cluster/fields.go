@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"hash"
 	"maps"
 	"slices"
 
@@ -49,34 +46,23 @@ func managedEntries(object map[string]any) []map[string]any {
 
 // fingerprint returns a digest of the owned fields and their live values. It changes when another manager changes one.
 func fingerprint(fields map[string]any, live any) string {
-	h := sha256.New()
-	printNode(h, fields, live, true)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	raw, _ := json.Marshal(values(fields, live)) // cannot fail for JSON values
+	return rollout.Digest(raw, 16)
 }
 
-func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
-	if !exists {
-		h.Write([]byte("absent;"))
-		return
-	}
+// values returns the value of each field of a tree. A missing value is nil, and any other value of a leaf is in a list.
+func values(fields map[string]any, value any) any {
 	if len(fields) == 0 {
-		raw, _ := json.Marshal(value) // cannot fail for JSON values
-		h.Write(raw)
-		h.Write([]byte{';'})
-		return
+		return []any{value}
 	}
-	h.Write([]byte{'{'})
-	for _, element := range slices.Sorted(maps.Keys(fields)) {
-		h.Write([]byte(element))
-		h.Write([]byte{'='})
-		if element == "." {
-			continue
+	out := make(map[string]any, len(fields))
+	for element := range fields {
+		out[element] = nil
+		if next, ok := step(value, element, allKeys); ok {
+			out[element] = values(childOf(fields, element), next)
 		}
-		next, ok := step(value, element, allKeys)
-		sub, _ := fields[element].(map[string]any)
-		printNode(h, sub, next, ok)
 	}
-	h.Write([]byte{'}'})
+	return out
 }
 
 // holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are also equal, an

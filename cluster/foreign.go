@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -20,11 +21,8 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 		return nil
 	}
 	live, err := s.get(ctx, d.kind, d.ref)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return explain(err, d.ref, "get")
+	if err != nil {
+		return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), d.ref, "get")
 	}
 	owner := live.GetLabels()[rollout.LabelApp]
 	if owner == app {

@@ -169,10 +169,7 @@ func (w *kinds) run(k *kind) {
 
 // noteGone ends a kind's watch after the deletion of the kind's CRD, which has deleted all objects of the kind.
 func (w *kinds) noteGone(k *kind, err error) {
-	if !apierrors.IsNotFound(err) {
-		return
-	}
-	if !k.live.inSync() {
+	if !apierrors.IsNotFound(err) || !k.live.inSync() {
 		return // the caller that waits for the first list reports the error
 	}
 	w.forget(k)
@@ -184,16 +181,15 @@ func (w *kinds) noteGone(k *kind, err error) {
 
 // ofRef returns the kind of a reference, in the version that is watched or else in the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
-	if k, ok := w.watched(ref); ok {
-		return k, w.reach(k, ref)
-	}
-	mapping, err := w.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
-	if err != nil {
-		return nil, err
-	}
-	k, err := w.of(ctx, mapping.GroupVersionKind)
-	if err != nil {
-		return nil, err
+	k, ok := w.watched(ref)
+	if !ok {
+		mapping, err := w.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
+		if err != nil {
+			return nil, err
+		}
+		if k, err = w.of(ctx, mapping.GroupVersionKind); err != nil {
+			return nil, err
+		}
 	}
 	return k, w.reach(k, ref)
 }

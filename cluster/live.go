@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -96,11 +97,6 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// isVersion reports whether the object is a workload whose template hash has this value.
-func (l *live) isVersion(hash string) bool {
-	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
-}
-
 // same reports whether two records are equal in all fields that Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
@@ -108,13 +104,7 @@ func (l *live) same(o *live) bool {
 	a.generation, b.generation, a.shared, b.shared = 0, 0, false, false
 	a.writer, b.writer, a.why, b.why = "", "", "", ""
 	a.workload, b.workload = nil, nil
-	if a != b {
-		return false
-	}
-	if l.workload == nil || o.workload == nil {
-		return l.workload == o.workload
-	}
-	return *l.workload == *o.workload
+	return a == b && reflect.DeepEqual(l.workload, o.workload)
 }
 
 // liveChanged calls OnChange for a changed object's app, and for its former app if the object has changed its app.

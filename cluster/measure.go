@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -114,10 +115,8 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	defer cancel()
 	err := c.kube.batch.Jobs(namespace).Delete(ctx, name,
 		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}, "delete")
-	}
-	return nil
+	ref := rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}
+	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
 // stuck lists reasons of waiting containers that usually persist until a user changes something.
@@ -125,20 +124,15 @@ var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Cr
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {
 	var state rollout.JobState
-	for _, condition := range job.Status.Conditions {
-		if condition.Status != corev1.ConditionTrue {
-			continue
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		c, over := rollout.Find(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Type == kind && c.Status == corev1.ConditionTrue
+		})
+		if over {
+			state.Complete, state.Failed = kind == batchv1.JobComplete, kind == batchv1.JobFailed
+			state.Message, state.Log = rollout.OneLine(c.Message), t.jobLog(ctx, job)
+			return state, nil
 		}
-		switch condition.Type {
-		case batchv1.JobComplete:
-			return rollout.JobState{Complete: true, Message: rollout.OneLine(condition.Message), Log: t.jobLog(ctx, job)}, nil
-		case batchv1.JobFailed:
-			state.Failed, state.Message = true, rollout.OneLine(condition.Message)
-		}
-	}
-	if state.Failed {
-		state.Log = t.jobLog(ctx, job)
-		return state, nil
 	}
 	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}
 	pods, err := t.core.Pods(job.Namespace).List(ctx, of)

@@ -11,7 +11,11 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		Routes:    c.observeRoutes(app, routes),
 		Unseen:    c.workloads.unseen(workloads),
 	}
-	c.workloads.own(app, workloads)
+	c.workloads.mu.Lock()
+	for _, w := range workloads {
+		c.workloads.owners[w] = app
+	}
+	c.workloads.mu.Unlock()
 	c.mu.Lock()
 	observed.Troubled = c.troubles.of(app)
 	c.mu.Unlock()

@@ -27,14 +27,6 @@ type pod struct {
 	configs     []configRef
 }
 
-func (p *pod) same(o *pod) bool {
-	a, b := *p, *o
-	a.version, b.version = "", ""
-	return a.stamp == b.stamp && a.pin == b.pin && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
-		a.node == b.node && a.finished == b.finished && a.restarts == b.restarts && a.status == b.status &&
-		a.trouble == b.trouble && a.role == b.role
-}
-
 func readPod(p *corev1.Pod) (*pod, error) {
 	out := &pod{
 		stamp:       stampOf(&p.ObjectMeta),

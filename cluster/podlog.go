@@ -46,12 +46,10 @@ func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) 
 	defer cancel()
 	p, err := l.core.Pods(namespace).Get(quiet(ctx), name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), err == nil && (string(p.UID) != uid || pinOf(p) != pin):
 		return nil, nil
 	case err != nil:
 		return nil, explainRead(err, rollout.Ref{Kind: "Pod", Namespace: namespace, Name: name}, "get", "pods")
-	case string(p.UID) != uid || pinOf(p) != pin:
-		return nil, nil
 	}
 	return logSources(p), nil
 }

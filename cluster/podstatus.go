@@ -60,13 +60,11 @@ func isSidecar(p *corev1.Pod, name string) bool {
 }
 
 func ended(t *corev1.ContainerStateTerminated) string {
-	switch {
-	case t.Reason != "":
-		return t.Reason
-	case t.Signal != 0:
-		return fmt.Sprintf("Signal:%d", t.Signal)
+	how := fmt.Sprintf("ExitCode:%d", t.ExitCode)
+	if t.Signal != 0 {
+		how = fmt.Sprintf("Signal:%d", t.Signal)
 	}
-	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
+	return cmp.Or(t.Reason, how)
 }
 
 // containerStatus returns the reason of the first container that has one, or else the given status.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,26 +32,19 @@ const (
 	cannotCreate
 )
 
-func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
-
 // podTrouble returns in one line why a pod is not Ready. The line has no ages, and no counter except restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
 	}
-	worst := trouble{}
-	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range statuses {
-			if t := containerTrouble(&statuses[i]); t.worseThan(worst) {
-				worst = t
-			}
-		}
+	all := []trouble{{}}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		all = append(all, containerTrouble(&s))
 	}
 	if c := conditionOf(p, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
-		if t := (trouble{unschedulable, joined(c.Reason, c.Message)}); t.worseThan(worst) {
-			worst = t
-		}
+		all = append(all, trouble{unschedulable, joined(c.Reason, c.Message)})
 	}
+	worst := slices.MaxFunc(all, func(a, b trouble) int { return cmp.Compare(a.rank, b.rank) }) // the first of equal rank
 	if worst.rank == noTrouble && p.Status.Phase == corev1.PodRunning {
 		return trouble{notReady, "runs but is not Ready" + gates(p)}
 	}
@@ -74,13 +68,11 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
 			"ImageInspectError", "SignatureValidationFailed":
 			return trouble{wrongImage, joined(fmt.Sprintf("%s: %s: image %s", who, w.Reason, s.Image), w.Message)}
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
 		case "CrashLoopBackOff":
 			return trouble{crashing, fmt.Sprintf("%s: CrashLoopBackOff%s", who, lastExit(s))}
 		case "ContainerCreating", "PodInitializing", "":
 			return trouble{starting, fmt.Sprintf("%s: is being created", who)}
-		default:
+		default: // for example CreateContainerConfigError or RunContainerError
 			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
 		}
 	}

@@ -693,7 +693,7 @@ func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func
 // TestPodsThatAreTheSame checks which changes of a pod notify its app.
 func TestPodsThatAreTheSame(t *testing.T) {
 	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
-	checkSame(t, was, (*pod).same, func(p *pod) { p.version = "2" }, map[string]func(*pod){
+	checkSame(t, was, sameRow[pod], func(p *pod) { p.version = "2" }, map[string]func(*pod){
 		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
 		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
 		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
@@ -704,7 +704,7 @@ func TestPodsThatAreTheSame(t *testing.T) {
 // TestRevisionsThatAreTheSame checks which changes of a ReplicaSet notify its app.
 func TestRevisionsThatAreTheSame(t *testing.T) {
 	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
-	checkSame(t, was, (*revision).same, func(r *revision) { r.version = "2" }, map[string]func(*revision){
+	checkSame(t, was, sameRow[revision], func(r *revision) { r.version = "2" }, map[string]func(*revision){
 		"stamp": func(r *revision) { r.owner = "b" }, "hash": func(r *revision) { r.hash = "i" }, "pin": func(r *revision) { r.pin.Value = "q" },
 		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" },
 		"desired": func(r *revision) { r.desired++ },

@@ -38,14 +38,6 @@ func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplate
 	}, err
 }
 
-func (r *revision) same(o *revision) bool {
-	a, b := *r, *o
-	a.version, b.version = "", ""
-	return a.stamp == b.stamp && a.hash == b.hash && a.pin == b.pin && a.number == b.number &&
-		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.available == b.available &&
-		a.failure == b.failure && a.late == b.late
-}
-
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
@@ -71,7 +63,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 		if ready && !p.finished {
 			out.ReadySince = append(out.ReadySince, p.readySince.UTC())
 		}
-		if p.trouble.worseThan(worst) {
+		if p.trouble.rank > worst.rank {
 			worst = trouble{rank: p.trouble.rank, text: "pod " + p.name + ": " + p.trouble.text}
 		}
 	}

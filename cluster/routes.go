@@ -43,9 +43,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 			continue
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
-		if l.status != "" && json.Unmarshal([]byte(l.status), &route.Status) != nil {
-			route.Status = nil // cannot happen: the status was stored as JSON
-		}
+		_ = json.Unmarshal([]byte(l.status), &route.Status) // an error means that no status is stored
 		seen[ref] = route
 	}
 	return seen

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -61,8 +62,5 @@ func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	err := s.dynamic.Resource(k.resource).Namespace(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return utilerrors.FilterOut(err, apierrors.IsNotFound)
 }

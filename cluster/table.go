@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,19 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 type row interface {
 	comparable
 	at() *stamp
+}
+
+// record is a row whose struct type is T.
+type record[T any] interface {
+	*T
+	row
+}
+
+// sameRow reports whether two records of an object differ only in the resource version.
+func sameRow[T any, R record[T]](a, b R) bool {
+	x, y := *a, *b
+	R(&x).at().version, R(&y).at().version = "", ""
+	return reflect.DeepEqual(x, y)
 }
 
 // table holds the newest known objects of a kind. After a write by gitrollout, it returns the written or a newer state.

@@ -111,13 +111,13 @@ type workloadTable struct {
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
-	w.pods = newTable(reading(readPod), changedOf[*pod](w), namespaces...)
+	w.pods = newTable(reading(readPod), changedOf[pod](w), namespaces...)
 	for i, k := range workloadKinds {
 		t := &workloadTable{workloadKind: k}
 		if k.watchRevisions == nil {
 			t.revisions = w.kinds[i-1].revisions
 		} else {
-			t.revisions = newTable(k.readRevision, changedOf[*revision](w), namespaces...)
+			t.revisions = newTable(k.readRevision, changedOf[revision](w), namespaces...)
 		}
 		w.kinds = append(w.kinds, t)
 	}
@@ -182,16 +182,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of workloads that may not be adopted yet, and so have no app label.
-func (w *workloads) own(app string, of []rollout.Workload) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range of {
-		w.owners[name] = app
-	}
-}
-
-// appOf returns the app in an object's label. For a workload without a label, it returns the app that own recorded.
+// appOf returns the app in an object's label. For a workload without a label, it returns the app that Observe recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -203,16 +194,13 @@ func (w *workloads) appOf(l *live) string {
 }
 
 // changedOf returns a function that notifies the app of a changed revision or pod.
-func changedOf[R interface {
-	row
-	same(R) bool
-}](w *workloads) func(was, is R) {
+func changedOf[T any, R record[T]](w *workloads) func(was, is R) {
 	return func(was, is R) {
 		var none R
 		switch {
 		case was == none:
 			w.tellOwner(is.at().owner)
-		case is == none || !was.same(is):
+		case is == none || !sameRow(was, is):
 			w.tellOwner(was.at().owner)
 		}
 	}

@@ -240,8 +240,7 @@ func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.Stat
 		if err != nil {
 			return nil, err
 		}
-		info := commit.Commit()
-		made := rollout.StateCommit{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
+		made := rollout.StateCommit{ID: commit.commit.ID, Parent: line[i].commit.ID, When: commit.commit.When}
 		for _, c := range changes {
 			before, okBefore := stateAt(line[i], c.Path, c.Old)
 			if state, okAfter := stateAt(commit, c.Path, c.New); okBefore && okAfter && state.App != "" {

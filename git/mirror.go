@@ -73,12 +73,6 @@ func (m *mirror) StateBranch() string {
 	return m.stateRef
 }
 
-func (m *mirror) holds(id plumbing.Hash) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.store.holds(id)
-}
-
 // held returns the store if it has a commit with all its objects, and marks the commit as recently used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
@@ -113,6 +107,8 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 
 // lacking returns the commits that are not in the mirror, without duplicates and empty ids.
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
 	for _, id := range commits {
@@ -124,7 +120,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !m.holds(hash) {
+		if !m.store.holds(hash) {
 			wants = append(wants, hash)
 		}
 	}
@@ -135,12 +131,10 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range ids {
-		if since, gone := m.gone[id]; !m.store.holds(id) && (!gone || since != m.heads.Main) {
-			wants = append(wants, id)
-		}
-	}
-	return wants, m.heads.Main
+	return slices.DeleteFunc(slices.Clone(ids), func(id plumbing.Hash) bool {
+		since, gone := m.gone[id]
+		return m.store.holds(id) || gone && since == m.heads.Main
+	}), m.heads.Main
 }
 
 // taken marks fetched commits as used, and returns missing ones. It records main for these, so that wanted omits them.

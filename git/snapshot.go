@@ -71,10 +71,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 // Lookup returns the entry at a path. If the path does not exist, ok is false.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
-	if !ok || err != nil {
-		return rollout.Entry{}, false, err
-	}
-	return entryOf(at), true, nil
+	return entryOf(at), ok, err
 }
 
 func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err error) {

@@ -44,7 +44,6 @@ func newStore() *store {
 	return &store{objects: map[plumbing.Hash]*stored{}, omitted: map[plumbing.Hash]bool{}}
 }
 
-// Omit implements wire.Store.
 func (s *store) Omit(id plumbing.Hash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,6 @@ func (s *store) put(o *stored) {
 	}
 }
 
-// Content implements wire.Store.
 func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool) {
 	if o := s.get(id); o != nil {
 		return o.kind, o.data, true

@@ -156,7 +156,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 		done = append(done, recorded{transition: s, after: after, commit: commit.ID})
 	}
 	shown := r.forgeUpdates(ctx, v, all, removed)
-	r.tell(report.Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: shown})
+	r.Tell(report.Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: shown})
 	return done, nil
 }
 

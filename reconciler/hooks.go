@@ -32,19 +32,6 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// checkJobs asks the API server whether it would accept a commit's hook Jobs, so that no release begins with a bad Job.
-func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render) error {
-	if o.Jobs == nil {
-		return nil
-	}
-	for _, job := range hook.Jobs(app, at.Objects, at.Release()) {
-		if err := o.Jobs.CheckJob(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // askJob creates, reads or deletes the Job of a recorded hook run. It creates no Job for a removed app.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {

@@ -38,7 +38,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	}
 	for _, app := range sortedKeys(failed) {
 		if done, exists := r.out.result(app); exists {
-			failed[app] = r.applyRecorded(r.as(ctx, done.app.App), done, clock())
+			failed[app] = r.applyRecorded(r.As(ctx, done.app.App), done, clock())
 		}
 	}
 	if errors.Join(errs...) == nil {

@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -245,7 +246,13 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if a.removed == nil || state.Phase == rollout.Aborting { // no routing is applied for other removed apps
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
-	s.takeMeasurements(r.Analyzer)
+	if r.Analyzer != nil {
+		s.input.Runs = m.runs
+		for _, got := range r.Analyzer.Measured(a.Name) {
+			s.input.Runs = strategies.Record(s.input, got)
+		}
+		m.runs = s.input.Runs // Git records a measurement only if a restart needs it
+	}
 	return unknown, nil
 }
 
@@ -344,8 +351,11 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	if err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
-		err = k.checkJobs(ctx, s.app.Name, rendered)
+	err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...))
+	for _, job := range hook.Jobs(s.app.Name, rendered.Objects, rendered.Release()) {
+		if err == nil && k.Jobs != nil {
+			err = k.Jobs.CheckJob(ctx, job) // no release begins with a bad Job
+		}
 	}
 	known := map[string]error{commit: nil}
 	maps.Copy(known, s.input.Answers.Accepted)
@@ -355,18 +365,6 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 		return nil, fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(commit), err)
 	}
 	return known, nil
-}
-
-// takeMeasurements adds new measurements to the cached runs. Git records a measurement only if a restart needs it.
-func (s *pass) takeMeasurements(by Analyzer) {
-	if by == nil {
-		return
-	}
-	s.input.Runs = s.cache.runs
-	for _, got := range by.Measured(s.app.Name) {
-		s.input.Runs = strategies.Record(s.input, got)
-	}
-	s.cache.runs = s.input.Runs
 }
 
 // measure starts the due measurements of recorded analyses, and stops ended analyses. It skips analyses that are not

@@ -118,7 +118,11 @@ func (l *poller) look(ctx context.Context) error {
 	was := l.current()
 	next, err := l.viewOf(ctx, was, heads)
 	if err != nil {
-		l.behind(was, err)
+		if was != nil {
+			last := *was
+			last.behind, last.failed = err, true
+			l.seen.Store(&last)
+		}
 		return err
 	}
 	touched, errs := l.readRecord(ctx, heads, pushes)
@@ -147,7 +151,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 	if err = errors.Join(err, l.invalid); err != nil {
 		text = strings.ReplaceAll(err.Error(), "\n", ";\n")
 	}
-	l.tell(report.Report{Problem: &text})
+	l.Tell(report.Report{Problem: &text})
 }
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
@@ -187,14 +191,6 @@ func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 		return false, fmt.Errorf("policy: %w", err)
 	}
 	return l.reader.Policy.Swap(p) != p, nil
-}
-
-func (l *poller) behind(was *gitView, err error) {
-	if was != nil {
-		next := *was
-		next.behind, next.failed = err, true
-		l.seen.Store(&next)
-	}
 }
 
 func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
@@ -309,7 +305,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	l.renders.prepare(l.states, next, touched)
 	if l.hasRead { // report the configuration before decisions use it
 		head, _ := l.states.at()
-		l.tell(report.Report{Config: next.branch.Config, Head: head})
+		l.Tell(report.Report{Config: next.branch.Config, Head: head})
 	}
 	for _, name := range putFirst(slices.Compact(touched), l.states.isInFlight) {
 		l.touch(name)

@@ -88,6 +88,12 @@ type counters struct{ passes, commits, decided, lost atomic.Int64 }
 // New returns a Reconciler without any state.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
+	if o.Tell == nil {
+		o.Tell = func(report.Report) {}
+	}
+	if o.As == nil {
+		o.As = func(ctx context.Context, _ rollout.App) context.Context { return ctx }
+	}
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
@@ -105,7 +111,7 @@ func New(o Options) *Reconciler {
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
 	}
 	renders := &renderCache{
-		builder: &builder{&r.Options, reader, states, blame, r.errorLog.ofPanic},
+		Options: &r.Options, reader: reader, states: states, blame: blame, panics: r.errorLog.ofPanic,
 		fetcher: fetcher, queue: queue, touch: r.touch,
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},
@@ -139,7 +145,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	}
 	ctx, end := r.begin(ctx, report.PartPass, app)
 	defer func() { end(err) }()
-	ctx = r.as(ctx, r.App(app))
+	ctx = r.As(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
 		_ = r.applyRecorded(ctx, done, clock()) // the error was reported, and the pass below applies the state again
 	}
@@ -162,13 +168,6 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
-}
-
-func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
-	if o.As == nil {
-		return ctx
-	}
-	return o.As(ctx, app)
 }
 
 // isOurs reports whether this process handles an app. An object in the cluster may name an unknown app.
@@ -285,7 +284,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)
 	}
 	if known {
-		r.tell(report.Report{Gone: []string{app}})
+		r.Tell(report.Report{Gone: []string{app}})
 	}
 }
 
@@ -300,12 +299,6 @@ func (o *Options) begin(ctx context.Context, part report.Part, app string) (cont
 		return ctx, func(error) {}
 	}
 	return o.Trace(ctx, part, app)
-}
-
-func (o *Options) tell(news report.Report) {
-	if o.Tell != nil {
-		o.Tell(news)
-	}
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -16,7 +16,11 @@ import (
 // renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
 // app. For a missing render, it returns source.ErrNotReady. When the render is done, it makes the app due.
 type renderCache struct {
-	*builder
+	*Options
+	reader  *source.Reader
+	states  *stateStore
+	blame   *blame
+	panics  func(app string, problem any, stack []byte)
 	fetcher *fetcher
 	queue   *renderQueue
 	touch   func(app string)
@@ -279,65 +283,51 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.touch(app)
 }
 
-type builder struct {
-	*Options
-	reader *source.Reader
-	states *stateStore
-	blame  *blame
-	panics func(app string, problem any, stack []byte)
-}
-
 // build renders a job. A panic becomes an error of the job's app.
-func (b *builder) build(j job) (made strategies.Head) {
+func (c *renderCache) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
-	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)
+	_, end := c.begin(context.Background(), report.PartRender, j.app.Name)
 	defer func() {
 		if problem := recover(); problem != nil {
-			b.panics(j.app.Name, problem, debug.Stack())
+			c.panics(j.app.Name, problem, debug.Stack())
 			made.Render, made.Err = nil, panicked("render "+made.Commit.Short(), problem)
 		}
 		end(made.Err)
 	}()
 	if !j.head {
-		made.Render, made.Err = b.orSealed(j.tree, j.app)
+		made.Render, made.Err = c.reader.Render(j.tree, j.app)
+		if rollout.ReasonOf(made.Err) == rollout.HeldUndecryptable {
+			j.app.Sealed = true // without a key, Secrets stay sealed and are not applied
+			made.Render, made.Err = c.reader.Render(j.tree, j.app)
+		}
 		return made
 	}
-	made.Render, made.Err = b.reader.RenderHead(j.tree, j.app)
+	made.Render, made.Err = c.reader.RenderHead(j.tree, j.app)
 	switch reason := rollout.ReasonOf(made.Err); reason {
 	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
-		if back := b.rollbackRender(j.tree, j.app, reason); back != nil {
+		if back := c.rollbackRender(j.tree, j.app, reason); back != nil {
 			made.Render, made.Err = back, nil
 		}
 	}
 	if was := j.was; was != nil && made.Err == nil && was.App == j.app && was.Digest == made.Render.Digest {
 		return made // headIs keeps the commit of the last render
 	}
-	return b.blame.head(j, made)
-}
-
-// orSealed renders an app at its current or stable commit. Without a key, Secrets stay sealed and are not applied.
-func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
-	r, err := b.reader.Render(tree, app)
-	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
-		app.Sealed = true
-		return b.reader.Render(tree, app)
-	}
-	return r, err
+	return c.blame.head(j, made)
 }
 
 // rollbackRender renders a head that equals the stable version. It checks nothing, as no check may stop a rollback.
-func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
+func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
-	e, _ := b.states.of(app.Name)
+	e, _ := c.states.of(app.Name)
 	if e.state.Release == nil || e.state.Stable == nil {
 		return nil
 	}
-	before, here := b.Repository.Held(e.state.Stable.Commit)
+	before, here := c.Repository.Held(e.state.Stable.Commit)
 	if !here {
 		return nil
 	}
-	was, failed := b.reader.Render(before, app)
-	is, err := b.reader.Render(tree, app)
+	was, failed := c.reader.Render(before, app)
+	is, err := c.reader.Render(tree, app)
 	if failed != nil || err != nil || is.Digest != was.Digest {
 		return nil
 	}

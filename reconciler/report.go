@@ -17,7 +17,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 		r.Log.Info("transition", append(facts(r.Cluster, s.decision.State),
 			"what", s.decision.Subject, "waiting", s.decision.Waiting)...)
 	}
-	r.tell(report.Report{Apps: []report.App{{
+	r.Tell(report.Report{Apps: []report.App{{
 		Cluster: r.Cluster, Before: s.before, Input: in, Decision: s.decision, Happened: happened,
 		Proposals: r.states.proposed(), Err: errors.Join(s.err, s.unpushed),
 	}}})

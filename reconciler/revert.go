@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
@@ -73,11 +74,7 @@ func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
 	r.reverts = map[string]recorded{}
-	for app, s := range wanted {
-		if r.reverted[app] == s.view.main() {
-			delete(wanted, app)
-		}
-	}
+	maps.DeleteFunc(wanted, func(app string, s recorded) bool { return r.reverted[app] == s.view.main() })
 	r.mu.Unlock()
 	for _, app := range sortedKeys(wanted) {
 		s := wanted[app]

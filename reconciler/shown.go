@@ -63,7 +63,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 
 func (r *committer) show(v *gitView, shown *report.Shown) {
 	head, _ := r.states.at()
-	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
+	r.Tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
 // proposed returns descriptions of an app's existing proposals for the forge.

@@ -9,12 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isTemplate reports whether an object is an analysis template. Templates need no CRD, because they are not applied.
-func isTemplate(ref rollout.Ref) bool {
-	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
-		(ref.Group == ownGroup || ref.Group == argoGroup)
-}
-
 type measured struct {
 	at        string // the document's path to the analysis
 	named     string // the field that names the templates, relative to at

@@ -20,12 +20,9 @@ type InvalidName struct {
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
-		err = unnamed[0].Err
+		return nil, unnamed[0].Err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return apps, nil
+	return apps, err
 }
 
 // FindAll returns the apps, and the folders that cannot be apps. Of folders with equal app names, the first is the app.

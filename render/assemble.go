@@ -103,7 +103,8 @@ func (a *assembly) take(object rollout.Object) error {
 		return nil
 	case ofOthers[ref.GroupKind()] != "":
 		return a.invalid(ref, "kind", ofOthers[ref.GroupKind()], "%s of %s is for another controller", ref.Kind, ref.Group)
-	case isTemplate(ref):
+	case (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
+		(ref.Group == ownGroup || ref.Group == argoGroup): // templates need no CRD, because they are not applied
 		t, err := analysis.ParseTemplate(ref, object["spec"])
 		a.analysisTemplates = append(a.analysisTemplates, t)
 		return a.blame(err, ref)

@@ -53,16 +53,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// kustomize builds a folder's kustomization. It returns the objects in kustomize's order, with variables substituted.
-func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, error) {
-	built, err := buildMap(fs, dir, *p)
-	if err != nil {
-		return nil, err
-	}
-	return decode(fs, built, p, v)
-}
-
-// decode returns the built objects as plain values. It decodes JSON, so that scalars are as in kustomize's output.
+// decode returns the built objects with variables substituted. It decodes JSON, so that scalars are as in kustomize's.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -87,6 +78,7 @@ func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Ob
 	return objects, nil
 }
 
+// buildMap builds a folder's kustomization. The result has the objects in kustomize's order.
 func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	run := func() {
 		defer func() {

@@ -112,7 +112,10 @@ func (in *inspector) enter(dir string, from referrer) error {
 	defer func() { in.namespace = outer }()
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
-	in.count(k)
+	in.plan.openAPI = in.plan.openAPI || len(k.OpenAPI) > 0
+	// Each of these settings counts as an object, because kustomize applies it to every object.
+	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
+		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	if err := in.charts(here, k); err != nil {
 		return err
 	}
@@ -177,15 +180,6 @@ func invalidKustomization(file string, err error) error {
 	}
 	return &rollout.InvalidError{File: file, Msg: "is not a valid kustomization: " + strings.TrimPrefix(text,
 		"error converting YAML to JSON: ")}
-}
-
-func (in *inspector) count(k *types.Kustomization) {
-	if len(k.OpenAPI) > 0 {
-		in.plan.openAPI = true
-	}
-	// Each of these settings counts as an object, because kustomize applies it to every object.
-	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
-		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }
 
 // component inspects an entry of components, which must be a folder with a kustomization.

@@ -14,10 +14,3 @@ var mergers = map[string]merger{
 	"StatefulSet": {merge: (*document).mergeStatefulSet, ordinals: true},
 	"DaemonSet":   {merge: (*document).mergeDaemonSet, nodes: true},
 }
-
-func (d *document) merger() merger {
-	if d.spec.Partition != nil {
-		return merger{merge: (*document).mergePartitioned}
-	}
-	return mergers[d.workload.Kind]
-}

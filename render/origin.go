@@ -36,12 +36,6 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// place sets the file and line of an error without a file to the place of the error's field in the object ref.
-func (o origins) place(invalid *rollout.InvalidError, ref rollout.Ref) {
-	file, _, line := o.source(ref, invalid.Field)
-	invalid.File, invalid.Line, invalid.Msg = file, line, invalid.Msg+" ("+shortRef(ref)+")"
-}
-
 // source returns the file that most likely defines ref, the object's name in that file, and the field's line or 0.
 // Kustomize may have added a prefix or suffix. So source looks for objects of ref's kind with a part of ref's name as
 // their name, and picks the longest name. Among equal names, it picks the document with the field, such as a patch.

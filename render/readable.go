@@ -44,7 +44,10 @@ func (o origins) readAll(objects []rollout.Object, read func(*typeReader, rollou
 	var refused *rollout.InvalidError
 	for _, object := range objects {
 		r := typeReader{ref: object.Ref()}
-		r.Place = func(e *rollout.InvalidError) { o.place(e, r.ref) }
+		r.Place = func(e *rollout.InvalidError) {
+			e.File, _, e.Line = o.source(r.ref, e.Field)
+			e.Msg += " (" + shortRef(r.ref) + ")"
+		}
 		read(&r, object)
 		refused = refused.And(r.Err)
 	}

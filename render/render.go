@@ -194,7 +194,11 @@ func buildAll(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	if err != nil {
 		return plan, nil, err
 	}
-	objects, err := kustomize(fs, app.Path, &plan, variables)
+	built, err := buildMap(fs, app.Path, plan)
+	var objects []rollout.Object
+	if err == nil {
+		objects, err = decode(fs, built, &plan, variables)
+	}
 	if err != nil {
 		return plan, nil, origins{fs, plan.file}.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -24,10 +25,8 @@ func (a *assembly) stage(d *document) error {
 	if err := a.describe(d); err != nil {
 		return err
 	}
-	for _, s := range a.specs {
-		if s.Workload == d.workload {
-			return a.invalid(d.ref, "", "keep only one", "%s already has a Rollout", shortRef(d.workload.Ref()))
-		}
+	if slices.ContainsFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == d.workload }) {
+		return a.invalid(d.ref, "", "keep only one", "%s already has a Rollout", shortRef(d.workload.Ref()))
 	}
 	deployment, exists := a.deployments[d.workload]
 	switch {
@@ -132,7 +131,10 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 			"%d is not more than minReadySeconds %d, so every release would exceed the deadline",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
-	kind := d.merger()
+	kind := mergers[d.workload.Kind]
+	if d.spec.Partition != nil {
+		kind.merge = (*document).mergePartitioned
+	}
 	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
 		own.Fail(canaryPath+".rebalance", "leave it out",
 			"is true, but needs ordinals, and the pods of a %s have none", o.Kind())

@@ -20,10 +20,10 @@ func (s *State) Equal(o *State) bool {
 
 // IsTransition reports whether two states differ in a field with the tag serial:"yes". State.Serial counts transitions.
 func (s *State) IsTransition(to *State) bool {
-	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
-	for i := range from.NumField() {
-		a, b := from.Field(i).Interface(), next.Field(i).Interface()
-		if from.Type().Field(i).Tag.Get("serial") == "yes" && !equality.DeepEqual(a, b) {
+	next := reflect.ValueOf(*to)
+	for field, value := range reflect.ValueOf(*s).Fields() {
+		is := next.FieldByIndex(field.Index).Interface()
+		if field.Tag.Get("serial") == "yes" && !equality.DeepEqual(value.Interface(), is) {
 			return true
 		}
 	}

@@ -64,10 +64,7 @@ func Fields(t reflect.Type) (all []Field) {
 
 // In reports whether the field exists in documents of Argo Rollouts (argo is true) or of gitrollout (argo is false).
 func (f Field) In(argo bool) bool {
-	if argo {
-		return !f.Has("own")
-	}
-	return !f.Has("argo")
+	return !f.Has(map[bool]string{true: "own", false: "argo"}[argo])
 }
 
 // Has reports whether the field has a tag.
@@ -75,9 +72,6 @@ func (f Field) Has(tag string) bool {
 	_, has := f.Tag.Lookup(tag)
 	return has
 }
-
-// Default returns the value of the tag "default", or nil without the tag.
-func (f Field) Default() any { return f.Literal("default") }
 
 // Literal returns a tag's value, parsed as JSON or else as plain text. Without the tag, it returns nil.
 func (f Field) Literal(tag string) any {

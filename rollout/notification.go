@@ -130,8 +130,8 @@ func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 	return all, nil
 }
 
-func (s *section) receiver(raw receiverFile) (*Receiver, error) {
-	r := &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{},
+func (s *section) receiver(raw receiverFile) (r *Receiver, err error) {
+	r = &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{},
 		Credentials: map[string]Credential{}}
 	s.into = r
 	if !formats["label"].Pattern.MatchString(r.Name) {
@@ -155,7 +155,6 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	if err := checkGlobs(s.file, s.field+".apps", raw.Apps); err != nil {
 		return nil, err
 	}
-	var err error
 	if r.Title, err = s.template("title", raw.Template.Title); err != nil {
 		return nil, err
 	}

@@ -133,11 +133,8 @@ func deepCopy(v any) any {
 
 // HoldsData reports whether deleting the object would lose users' data. gitrollout never deletes such objects.
 func (r Ref) HoldsData() bool {
-	switch r.Group + "/" + r.Kind {
-	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"/Namespace", "/PersistentVolumeClaim", "/PersistentVolume",
+		"apiextensions.k8s.io/CustomResourceDefinition"}, r.Group+"/"+r.Kind)
 }
 
 // Autoscales reports whether the object is an autoscaler, which sets the replicas of a workload.
@@ -153,10 +150,7 @@ func (r Ref) String() string {
 
 // Title returns the kind and name for messages, such as "Deployment shop/web" or "Namespace shop".
 func (r Ref) Title() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
+	return r.Kind + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 }
 
 // MarshalText writes the text form.

@@ -124,11 +124,8 @@ func (p Promotion) Encode() ([]byte, error) {
 // Opens reports whether the promotion opens the gate of a step, given by its index. The parameter "names" has the names
 // of all steps of the workload, with "" for a step without a name. An unknown step in the file opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
-	if !p.Says(Promote, release) {
-		return false
-	}
 	last, found := p.Last(w, names)
-	return found && index <= last
+	return found && index <= last && p.Says(Promote, release)
 }
 
 // Last returns the index of the last step that the promotion opens for a workload, or len(names) if it opens all steps.

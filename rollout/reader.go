@@ -100,7 +100,7 @@ func (v value) misfit(f Field, belongs string) {
 
 func (v value) into(to reflect.Value, f Field) {
 	if v.raw == nil || v.raw == "" && f.Has("default") {
-		if raw := f.Default(); raw != nil {
+		if raw := f.Literal("default"); raw != nil {
 			value{r: v.r, path: v.path, raw: raw}.into(to, f)
 		} else if f.Has("needs") && !v.r.misnamed {
 			v.lacks(f.Tag.Get("needs"), "is missing")

@@ -103,10 +103,7 @@ func (s State) Printable() State {
 		if *r != nil {
 			release := **r
 			release.Author, release.Subject = Printable(release.Author), Printable(release.Subject)
-			release.Images = slices.Clone(release.Images)
-			for i, image := range release.Images {
-				release.Images[i] = Printable(image)
-			}
+			release.Images = Mapped(release.Images, Printable)
 			*r = &release
 		}
 	}

@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -91,8 +93,7 @@ func IsPlainPath(name string) bool {
 // ReservedPart returns the first path element that a file system may open as .git or .gitrollout, "" if there is none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
-		switch GitName(part) {
-		case ".git", ".gitrollout":
+		if name := GitName(part); name == ".git" || name == ".gitrollout" {
 			return part
 		}
 	}
@@ -114,10 +115,8 @@ func GitName(part string) string {
 	if short, n, _ := strings.Cut(plain, "~"); n != "" && strings.Trim(n, "0123456789") == "" {
 		return shortNames[short]
 	}
-	for _, name := range shortNames {
-		if name == plain {
-			return name
-		}
+	if slices.Contains(slices.Collect(maps.Values(shortNames)), plain) {
+		return plain
 	}
 	return ""
 }

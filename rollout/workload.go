@@ -26,17 +26,15 @@ type Workload struct {
 
 // WorkloadOf returns the Workload of a reference, and whether its kind is in WorkloadKinds. See also Render.Workload.
 func WorkloadOf(ref Ref) (Workload, bool) {
-	for i, kind := range WorkloadKinds {
-		if ref.Group != kind.Group || ref.Kind != kind.Kind {
-			continue
-		}
-		w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-		if i == 0 {
-			w.Kind = ""
-		}
-		return w, true
+	w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	switch i := slices.Index(WorkloadKinds, Ref{Group: ref.Group, Kind: ref.Kind}); i {
+	case -1:
+		w.Kind += "." + ref.Group
+		return w, false
+	case 0:
+		w.Kind = ""
 	}
-	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
+	return w, true
 }
 
 // Workload returns the Workload of a reference, and whether its kind is in WorkloadKinds or a Rollout of r moves it.

@@ -199,20 +199,14 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// nextDue returns the next time at which a timer fires or a pod becomes ready or available. Zero means never.
-func (s *Story) nextDue() time.Time {
-	due := s.cluster.Kube.NextDue()
-	if s.process == nil {
-		return due
-	}
-	return rollout.Soonest(due, s.process.NextDue())
-}
-
 // wait advances the clock by d. At each due time before the end, it runs the controllers and the reconciler.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
-		due := s.nextDue()
+		due := s.cluster.Kube.NextDue()
+		if s.process != nil {
+			due = rollout.Soonest(due, s.process.NextDue())
+		}
 		if !due.After(s.cluster.Kube.Now) || !due.Before(end) {
 			break
 		}

@@ -3,7 +3,6 @@ package simulate
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -51,10 +50,7 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 	for _, e := range list {
 		sum.WriteString(string(e.Kind) + " " + e.Name + " " + e.ID + "\n")
 	}
-	self := rollout.Entry{Name: path.Base(dir), Kind: rollout.Dir, ID: hashOf(sum.String())}
-	if dir == "" {
-		self.Name = ""
-	}
+	self := rollout.Entry{Name: dir[strings.LastIndex(dir, "/")+1:], Kind: rollout.Dir, ID: hashOf(sum.String())}
 	t.entries[dir], t.folders[dir] = self, list
 	return self
 }

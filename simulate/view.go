@@ -65,10 +65,8 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 
 // Serves implements reconciler.Observer.
 func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
-	if outcome := v.gate(Effect{Verb: "ask", Object: service.Kind + "/" + service.Name}); outcome.Err != nil {
-		return false, outcome.Err
-	}
-	return v.cluster.Kube.Serves(service, podHash), nil
+	err := v.gate(Effect{Verb: "ask", Object: service.Kind + "/" + service.Name}).Err
+	return err == nil && v.cluster.Kube.Serves(service, podHash), err
 }
 
 // SameTemplate implements reconciler.Observer. The model sets no default values, so equal templates have equal JSON.

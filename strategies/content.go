@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -20,17 +19,6 @@ func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) ==
 // isOf reports whether h is the hash of a render. The content hash matches too: state files may have it.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
-}
-
-// served returns the running content of an app without Rollout documents as a release. It returns nil if the content's
-// hash is unknown, or if the content has no objects, because a rollback to it would remove all objects.
-func served(in Input) *rollout.Release {
-	if in.Source.Content == "" || len(in.Source.Objects) == 0 {
-		return nil
-	}
-	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: in.Source.Commit.Author,
-		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{},
-		Images: in.Source.Images()}
 }
 
 // takenOver returns the workloads that an adoption checks. These are the workloads with a Rollout document or, in an
@@ -77,14 +65,6 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText returns a text for users: the condition under which a release becomes stable after its last step.
-func promotionText(in Input) (text string) {
-	if isContent(in.State.Release) {
-		text, _ = unready(in, in.State.Release.Since)
-	}
-	return cmp.Or(text, "all pods to have the new version and to be available")
-}
-
 // unreturned describes the workloads of an app without Rollout documents that a rollback has not restored yet. It
 // returns no texts after the deadline, or if the head's version differs from the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
@@ -98,12 +78,3 @@ func unreturned(in Input) (texts []string, late deadline) {
 
 // contentSeconds is the progress deadline of a release without Rollout documents.
 const contentSeconds = int(healthDeadline / time.Second)
-
-// contentDeadlines returns the deadline of a release without Rollout documents, or none if all workloads are ready.
-func contentDeadlines(in Input) []deadline {
-	why, since := unready(in, in.State.Release.Since)
-	if why == "" {
-		return nil
-	}
-	return []deadline{deadlineOf(since, contentSeconds, "promote", why, "")}
-}

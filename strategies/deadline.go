@@ -112,7 +112,10 @@ func deadlines(in Input) (all []deadline) {
 		return nil
 	}
 	if isContent(s.Release) {
-		return contentDeadlines(in)
+		if why, since := unready(in, s.Release.Since); why != "" {
+			all = append(all, deadlineOf(since, contentSeconds, "promote", why, ""))
+		}
+		return all
 	}
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
@@ -149,12 +152,11 @@ func deadlines(in Input) (all []deadline) {
 			down.Members = slices.DeleteFunc(slices.Clone(down.Members), func(p rollout.Pod) bool { return p.Ready })
 			since = firstMade(since, down)
 		}
-		step := cmp.Or(pr.Name, "first deployment")
 		peak, begun := peakOf(m, since), since
 		if m.Peak != nil {
 			begun = rollout.Later(begun, m.Peak.At)
 		}
-		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, step, "", m.Problem())
+		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, cmp.Or(pr.Name, "first deployment"), "", m.Problem())
 		d.m, d.peak = m, peak
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		_, isBlocked := workloads.Blocker(m)

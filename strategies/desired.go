@@ -160,10 +160,7 @@ func Routing(s rollout.State, source *rollout.Render) string {
 			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.HasSwitched(m.Step))
 		}
 	}
-	if text == "" {
-		return ""
-	}
-	if s.Rollback != nil {
+	if text != "" && s.Rollback != nil {
 		text += "back " + s.Rollback.Routed.String()
 	}
 	return text

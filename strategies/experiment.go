@@ -132,12 +132,9 @@ func experimentRuns(m workloads.Staged) []runOf {
 	if !is || m.Available == nil {
 		return nil
 	}
-	runs := make([]runOf, 0, len(w.Analyses))
-	for _, a := range w.Analyses {
-		name := runName(m) + "/" + a.Name
-		runs = append(runs, runOf{Staged: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
-	}
-	return runs
+	return rollout.Mapped(w.Analyses, func(a rollout.ExperimentAnalysis) runOf {
+		return runOf{Staged: m, name: runName(m) + "/" + a.Name, analysis: a.Analysis, experiment: w.Experiment}
+	})
 }
 
 // about adds the experiment's values to a measurement. It returns false while a ReplicaSet is missing. The field Latest

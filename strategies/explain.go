@@ -106,7 +106,7 @@ func unseen(in Input, m workloads.Staged) verdict {
 	}
 	switch w := m.Stage().Wait.(type) {
 	case plan.PromotionWait:
-		return promotionOrTimeout(w, in, m)
+		return waitForPeople(in, m)
 	case plan.TimerWait:
 		return waitUntil(in, m, w.End(m.Entered))
 	}

@@ -86,7 +86,7 @@ func Predict(in Planned) Forecast {
 	}
 	needed := available(in.Spec, rollout.ObservedWorkload{Room: true}, in.Replicas)
 	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, needed-c.last.Canary, 0)
-	c.pass(end.AtLeast)
+	c.at = c.at.Add(end.AtLeast)
 	f.add(end)
 	f.Ends = c.moment()
 	return f
@@ -117,8 +117,6 @@ func (c *forecaster) moment() time.Time {
 	return c.at
 }
 
-func (c *forecaster) pass(d time.Duration) { c.at = c.at.Add(d) }
-
 func (c *forecaster) open() string {
 	if c.in.Fast || !c.known {
 		return ""
@@ -127,9 +125,7 @@ func (c *forecaster) open() string {
 	if !is {
 		return ""
 	}
-	if shut.Until.IsZero() {
-		c.known = false
-	} else {
+	if c.known = !shut.Until.IsZero(); c.known {
 		c.at = shut.Until
 	}
 	return waitText(shut)
@@ -145,7 +141,7 @@ func (c *forecaster) stage() ForecastStage {
 		Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: n.Canary, Stable: n.Stable, Enters: c.moment(),
 	}
 	c.wait(s.Wait, &out)
-	c.pass(out.AtLeast)
+	c.at = c.at.Add(out.AtLeast)
 	c.last = n
 	return out
 }

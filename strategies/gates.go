@@ -144,17 +144,14 @@ func isFree(m workloads.Staged, in Input, until int) bool {
 }
 
 func gateWait(in Input, m workloads.Staged) verdict {
-	s, ok := m.At(m.Step)
-	if !ok {
-		return verdict{done: true}
-	}
-	switch s.Wait.(type) {
+	wait := m.Stage().Wait // nil after the last stage
+	switch wait.(type) {
 	case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
 		if in.State.Draining != nil { // the other workloads have made the release stable
 			return verdict{done: true}
 		}
 	}
-	return verdictOf(s.Wait, in, m)
+	return verdictOf(wait, in, m)
 }
 
 const holdBy = "decision: hold by "
@@ -186,7 +183,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	case plan.ExperimentWait:
 		return waitForExperiment(w, in, m)
 	case plan.PromotionWait:
-		return promotionOrTimeout(w, in, m)
+		return waitForPeople(in, m)
 	case plan.TimerWait:
 		return waitForTime(w, in, m)
 	case plan.DelayWait:

@@ -112,12 +112,16 @@ func unhealthy(in Input) (all []ailment) {
 			all = append(all, a)
 		}
 	}
+	var wanted map[rollout.Workload]rollout.Hash // the versions that workloads should run; empty if they are unknown
+	if in.Source != nil && in.Source.Commit.ID == in.State.Source {
+		wanted = in.Source.Templates
+	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {
 			continue
 		}
 		current := live.Current()
-		if is, want := live.Hash, wantedHash(in, w); is != want && is != "" && want != "" {
+		if is, want := live.Hash, wanted[w]; is != want && is != "" && want != "" {
 			all = append(all, ailment{ref: w.Ref(), deadline: failedDeadline,
 				why: fmt.Sprintf("it runs %s and should run %s: another client has changed the object", is, want)})
 			continue
@@ -160,14 +164,6 @@ func unhealthy(in Input) (all []ailment) {
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := in.Source.Spec(w)
 	return staged || w.Kind == ""
-}
-
-// wantedHash returns the version that a workload should run outside releases, or "" if the version is unknown.
-func wantedHash(in Input, w rollout.Workload) rollout.Hash {
-	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
-		return ""
-	}
-	return in.Source.Templates[w]
 }
 
 // withHealth records after a deadline that an app is unhealthy, and after a minute of health that it is healthy again.

@@ -98,7 +98,10 @@ func beginHook(
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		isLeft := run.Release != release.Hash && !hasHook(r, run.Name)
+		isLeft := run.Release != release.Hash && !slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
+			h, is, err := hook.Of(o)
+			return is && err == nil && h.Name() == run.Name // if no hook has the name, users may have renamed the hook
+		})
 		counts := isIts || isLeft && unversioned(run.Name) == unversioned(h.Name())
 		if counts {
 			before++
@@ -141,14 +144,6 @@ func beginHook(
 		return keptByHook(in, d, release)
 	}
 	return d
-}
-
-// hasHook reports whether a render has the named hook. If not, users may have renamed the hook.
-func hasHook(r *rollout.Render, name string) bool {
-	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
-		h, is, err := hook.Of(o)
-		return is && err == nil && h.Name() == name
-	})
 }
 
 // unversioned removes parts with a digit from a hook's name. So ns/migrate-v12 and ns/migrate-1.2.3 become ns/migrate.
@@ -208,7 +203,7 @@ func awaitHook(
 	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
 		return d // another process may have recorded the run and be about to create the Job
 	}
-	switch over, isOver := endOf(run, state, its != nil && isLate(in.Now, run, *its, state)); {
+	switch over, isOver := endOf(in.Now, run, its, state); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
@@ -230,14 +225,12 @@ func awaitHook(
 	return d
 }
 
-// isLate reports whether a Job has not ended a minute after its deadline.
-func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
+// endOf returns a run with the result of its Job. The result isOver is false while the Job runs. A Job is late if it
+// has not ended a minute after its hook's deadline. The hook is nil if Git no longer has it.
+func endOf(
+	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
+) (over rollout.HookRun, isOver bool) {
 	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
-	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
-}
-
-// endOf returns a run with the result of its Job. The result isOver is false while the Job runs.
-func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {
 	case state.Complete:
@@ -248,7 +241,7 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 		run.Message = cmp.Or(state.Message, "the Job failed")
 	case state.Gone, state.Taken:
 		run.Message = "the Job does not exist, and its manifest is no longer in Git"
-	case late:
+	case its != nil && !state.Suspended && !now.Before(began.Add(its.Deadline()+time.Minute)):
 		run.Message = "it has not ended in time"
 	default:
 		return run, false

@@ -41,13 +41,10 @@ func started(in Input, start Decision) Decision {
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
 		return !r.Past && r.Release == release.Hash && r.When == rollout.HookBefore
 	})
-	if !begun && runningHook(in.State) < 0 {
-		switch {
-		case len(hooksAt(in, head, rollout.HookBefore, release)) == 0:
-			return start
-		case source != in.State.Source && !hasKey(in.Answers.Accepted, source):
-			return start // the API server checks the whole commit first
-		}
+	isUnchecked := source != in.State.Source && !hasKey(in.Answers.Accepted, source)
+	if !begun && runningHook(in.State) < 0 &&
+		(isUnchecked || len(hooksAt(in, head, rollout.HookBefore, release)) == 0) {
+		return start // the API server checks the whole commit before the hooks
 	}
 	rejection, is := in.State.IsRejected(release.Hash)
 	switch {

@@ -28,12 +28,8 @@ func decideAtRest(in Input) Decision {
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
 		return degraded(in, rejection) // the head lacks a document; following the head would release the rejected version
 	}
-	stable := rollout.Hash("")
-	if s.Stable != nil {
-		stable = s.Stable.Hash
-	}
 	// A renamed workload counts as new, even if its hash is the same.
-	if target == "" || (target == stable && !noneRuns(in)) {
+	if target == "" || s.Stable != nil && target == s.Stable.Hash && !noneRuns(in) {
 		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
@@ -77,17 +73,16 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 // standing returns the running version of an app that had no Rollout documents, or nil if it is unknown. If the head
 // has hooks and no document, the version is the app's content. Otherwise it has the templates from unstaged.
 func standing(in Input) *rollout.Release {
-	switch head := in.Head.Render; {
-	case in.Source == nil:
-		return nil
-	case len(head.Specs) == 0 && head.Release() != "":
-		return served(in)
+	templates, head := unstaged(in), in.Head.Render
+	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
+	if in.Source != nil && len(head.Specs) == 0 && head.Release() != "" {
+		hash = in.Source.Content
+		runs = hash != "" && len(in.Source.Objects) > 0 // a rollback to no objects would remove all objects
 	}
-	templates := unstaged(in)
-	if len(templates) == 0 {
+	if !runs {
 		return nil
 	}
-	return &rollout.Release{Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: in.Source.Commit.Author,
+	return &rollout.Release{Commit: in.State.Source, Hash: hash, Author: in.Source.Commit.Author,
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates,
 		Images: in.Source.Images()}
 }
@@ -141,11 +136,7 @@ func unsettled(in Input) (why string, is bool) {
 
 // joined adds workloads with a first Rollout document to the stable version, so that their next version has steps.
 func joined(in Input) rollout.State {
-	s := in.State
-	if s.Stable == nil {
-		return s
-	}
-	templates := unstaged(in)
+	s, templates := in.State, unstaged(in)
 	if len(templates) == 0 {
 		return s
 	}

@@ -342,7 +342,11 @@ func decidePromoting(in Input) Decision {
 	}
 	late, isLate := overdue(in)
 	aborts, _ := lateToAbort(in)
-	d := Decision{State: s, Waiting: promotionText(in), Requeue: laterOnly(aborts.at, in.Now)}
+	d := Decision{State: s, Requeue: laterOnly(aborts.at, in.Now)}
+	if isContent(s.Release) {
+		d.Waiting, _ = unready(in, s.Release.Since)
+	}
+	d.Waiting = cmp.Or(d.Waiting, "all pods to have the new version and to be available")
 	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {
 			return complete(in)

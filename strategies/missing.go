@@ -100,15 +100,11 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 
 // lostSpec returns a workload that Git has without its Rollout document. An apply of its object would replace all pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
-	for _, p := range in.State.Progress {
-		if _, has := in.Head.Render.Spec(p.Workload); has {
-			continue
-		}
-		if _, exists := in.Head.Render.Templates[p.Workload]; exists {
-			return p.Workload, true
-		}
-	}
-	return rollout.Workload{}, false
+	p, lost := rollout.Find(in.State.Progress, func(p rollout.Progress) bool {
+		_, has := in.Head.Render.Spec(p.Workload)
+		return !has && hasKey(in.Head.Render.Templates, p.Workload)
+	})
+	return p.Workload, lost
 }
 
 func stagedIn(in Input) []workloads.Staged {

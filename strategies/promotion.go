@@ -253,7 +253,7 @@ func skipped(in Input) (all []string) {
 		last, _ := in.Promotion.Last(m.Workload, m.Names())
 		for i := m.Step; i < len(m.Stages) && i <= last; i++ {
 			s := m.Stages[i]
-			if endsEarly(s.Wait) || isOpenFully(m, in) && i < m.Passed && i > m.Step {
+			if s.Wait.Traits().Early || isOpenFully(m, in) && i < m.Passed && i > m.Step {
 				all = append(all, fmt.Sprintf("step %d/%d of %s (%s)", i+1, m.Of, m.Workload, s.Text))
 			}
 		}
@@ -277,15 +277,13 @@ func shutGates(in Input) []workloads.Staged {
 // early returns the workloads at a wait that a promotion can end early, but that also ends without a user.
 func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
-		if m.IsThrough() || in.State.Phase == rollout.Aborting || !endsEarly(m.Stage().Wait) {
+		if m.IsThrough() || in.State.Phase == rollout.Aborting || !m.Stage().Wait.Traits().Early {
 			return true
 		}
 		v := gates.verdict(in, m)
 		return v.done || v.paused && v.due.IsZero()
 	})
 }
-
-func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.
 func isOpen(m workloads.Staged, in Input) bool {

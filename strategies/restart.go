@@ -26,14 +26,6 @@ type restart struct {
 	due  time.Time            // when the next pod may be deleted; zero if this pod must wait for other pods
 }
 
-// restartAt returns the requested time of a restart, or the zero time without a request.
-func restartAt(in Input, spec rollout.Spec) time.Time {
-	if s := in.State; s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
-		return rollout.Later(spec.RestartAt, in.Promotion.RestartAt)
-	}
-	return spec.RestartAt
-}
-
 // restarts returns a restart for each workload with a Rollout document. Without a request, no pod is left to replace.
 // It returns none unless the app is at rest and all watches work.
 func restarts(in Input) (all []restart) {
@@ -41,7 +33,10 @@ func restarts(in Input) (all []restart) {
 		return nil
 	}
 	for _, spec := range in.Source.Specs {
-		r, live := restart{spec: spec, at: restartAt(in, spec)}, in.Observed.Workloads[spec.Workload]
+		r, live := restart{spec: spec, at: spec.RestartAt}, in.Observed.Workloads[spec.Workload]
+		if s := in.State; s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
+			r.at = rollout.Later(r.at, in.Promotion.RestartAt)
+		}
 		r.left, r.now, r.due = workloads.Restart(spec, live, r.at, in.Now)
 		if begin := r.at.Add(apart); in.Now.Before(begin) {
 			r.now, r.due = nil, begin

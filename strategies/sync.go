@@ -154,7 +154,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	next := m.Enter(step, in.Now)
 	next.PodHash, next.StablePodHash = m.PodHash, m.StablePodHash
 	next.Suspended, next.Left = m.Suspended, m.LeftServices(in.State, m.Left, c.old)
-	if step == m.Step && c.keeps(step) || workloads.IsPromoting(in.State) {
+	if step == m.Step && (step < c.same || !c.changes) || workloads.IsPromoting(in.State) {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
@@ -166,8 +166,6 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	}
 	return next
 }
-
-func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
 // drops reports whether an analysis run belongs to a stage that has changed or comes after a changed stage.
 func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {

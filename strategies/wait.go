@@ -82,8 +82,9 @@ func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	return verdict{route: true}
 }
 
-// promotionOrTimeout waits for a promotion of the step, or until the step's timeout.
-func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verdict {
+// waitForPeople waits for a promotion of the step. If the step has a timeout, the wait ends at the timeout.
+func waitForPeople(in Input, m workloads.Staged) verdict {
+	w, _ := m.Stage().Wait.(plan.PromotionWait)
 	v := waitForPromotion(in, m)
 	if v.done || w.Timeout == 0 {
 		return v
@@ -94,13 +95,6 @@ func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verd
 	}
 	v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), w.OnTimeout)
 	return v
-}
-
-// hasTimedOut reports whether a step with "onTimeout: abort" has reached its timeout without a promotion.
-func hasTimedOut(w plan.PromotionWait, in Input, m workloads.Staged) bool {
-	late := w.Timeout > 0 && w.OnTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.Timeout))
-	kept := m.Suspended || isSuspended(m) || holder(in, in.State.Release.Hash, m.Spec.Paused) != ""
-	return late && !kept && !waitForPromotion(in, m).done
 }
 
 func waitForPromotion(in Input, m workloads.Staged) verdict {
@@ -114,14 +108,6 @@ func waitForPromotion(in Input, m workloads.Staged) verdict {
 	return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
 }
 
-// waitForPeople waits for a promotion of the step. If the step has a timeout, the wait ends at the timeout.
-func waitForPeople(in Input, m workloads.Staged) verdict {
-	if w, is := m.Stage().Wait.(plan.PromotionWait); is {
-		return promotionOrTimeout(w, in, m)
-	}
-	return waitForPromotion(in, m)
-}
-
 func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"
@@ -132,7 +118,10 @@ func promoter(in Input) string {
 // timedOut returns the reason for a rollback if a pause with "onTimeout: abort" has timed out.
 func timedOut(in Input) string {
 	for _, m := range stagedIn(in) {
-		if w, is := m.Stage().Wait.(plan.PromotionWait); is && in.State.Stable != nil && hasTimedOut(w, in, m) {
+		w, _ := m.Stage().Wait.(plan.PromotionWait)
+		late := w.Timeout > 0 && w.OnTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.Timeout))
+		kept := m.Suspended || isSuspended(m) || holder(in, in.State.Release.Hash, m.Spec.Paused) != ""
+		if late && !kept && in.State.Stable != nil && !waitForPromotion(in, m).done {
 			return fmt.Sprintf("no promotion within %s at step %d/%d", w.Timeout, m.Step+1, m.Of)
 		}
 	}
@@ -204,22 +193,22 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	if in.State.Release.Fast {
 		return verdict{done: true}
 	}
-	runs, name := Runs(in), runName(m)
+	name := runName(m)
+	run, has := rollout.Find(Runs(in), func(r rollout.AnalysisRun) bool { return r.Name == name })
 	lacks := func(metric rollout.Metric) bool { return asksAbout(metric, "Latest") && m.Fresh.Pin.Value == "" }
-	i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
 	switch {
-	case i >= 0 && runs[i].Phase == rollout.AnalysisSuccessful:
+	case run.Phase == rollout.AnalysisSuccessful:
 		return verdict{done: true}
-	case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
-		return verdict{done: true, by: runs[i].Accepted}
+	case run.Phase == rollout.AnalysisInconclusive:
+		return verdict{done: true, by: run.Accepted}
 	case isOpen(m, in):
 		return verdict{done: true, by: promoter(in)}
-	case i < 0:
+	case !has:
 		return verdict{text: "analysis " + name + " to start"}
 	case slices.ContainsFunc(w.Metrics, lacks):
 		return withoutPods(m, "analysis "+name)
 	}
-	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(runs[i]))}
+	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(run))}
 }
 
 // withoutPods waits for the new pod that an analysis needs. If no step up to now starts one, the wait cannot end.
@@ -259,14 +248,14 @@ func waitForResults(w plan.ExperimentWait, in Input, m workloads.Staged) verdict
 	runs := Runs(in)
 	for _, a := range w.Analyses {
 		name := runName(m) + "/" + a.Name
-		i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
+		run, has := rollout.Find(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
 		switch {
-		case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
-			return verdict{done: true, by: runs[i].Accepted}
-		case i < 0 && a.Required:
+		case run.Phase == rollout.AnalysisInconclusive:
+			return verdict{done: true, by: run.Accepted}
+		case !has && a.Required:
 			waits = append(waits, "analysis "+name+" to start")
-		case i >= 0 && a.Required && runs[i].Phase != rollout.AnalysisSuccessful:
-			waits = append(waits, fmt.Sprintf("analysis %s: %s", name, inWords(runs[i])))
+		case a.Required && run.Phase != rollout.AnalysisSuccessful:
+			waits = append(waits, fmt.Sprintf("analysis %s: %s", name, inWords(run)))
 		}
 	}
 	if len(waits) == 0 {
@@ -283,10 +272,7 @@ func waitForExperimentPods(w plan.ExperimentWait, in Input, m workloads.Staged) 
 			continue
 		}
 		text := fmt.Sprintf("pods of the experiment's %s: %d of %d available", t.Name, t.serving, t.Replicas)
-		if t.live.Problem != "" {
-			text += " (" + t.live.Problem + ")"
-		}
-		waits = append(waits, text)
+		waits = append(waits, withProblem(text, t.live.Problem))
 		due = rollout.Soonest(due, workloads.ServesNext(in.Now, plan.MinReady(m.Spec), t.live))
 	}
 	if len(waits) == 0 {

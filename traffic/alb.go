@@ -114,19 +114,15 @@ func (c *albConfig) key(what, action string) string {
 // split writes the action of an Ingress, and adds the paths for matched requests.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
-	found := false
-	for _, p := range ingressPaths(object) {
-		if p.service() != action {
-			continue
-		}
+	paths := slices.DeleteFunc(ingressPaths(object), func(p ingressPath) bool { return p.service() != action })
+	for _, p := range paths {
 		if text(mapping(p.backend()["port"])["name"]) != "use-annotation" {
 			return wrong(ref, p.place()+".backend.service.port",
 				"of %s is not use-annotation, and the controller then splits no requests", action).
 				WithFix("write port: {name: use-annotation}")
 		}
-		found = true
 	}
-	if !found {
+	if len(paths) == 0 {
 		return wrong(ref, "spec.rules", "no path leads to %s", action).
 			WithFix("make it the backend of each path that is to be split, with the port name use-annotation; " +
 				"with pingPong, name a rootService")

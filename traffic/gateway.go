@@ -94,18 +94,17 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 
 // gatewayRules sets the weights in the rules of a route, and adds the rules for matched requests.
 func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
-	var rules, added []any
+	var added []any
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" && (len(r.Managed) > 0 || r.Headers != nil) {
 		return wrong(ref, "", "is a %s, which cannot match requests or change headers, and a step asks for this", ref.Kind).
 			WithFix("leave out match, setHeaderRoute, setMirrorRoute and requestHeaderModifier")
 	}
-	found := false
-	for i, item := range list(object.Map("spec")["rules"]) {
+	found, rules := false, list(object.Map("spec")["rules"])
+	for i, item := range rules {
 		rule := mapping(item)
 		place := fmt.Sprintf("spec.rules[%d]", i)
 		backends := gatewayShares(rule, r)
 		if backends.stable < 0 {
-			rules = append(rules, item)
 			continue
 		}
 		found = true
@@ -124,7 +123,6 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 			return err
 		}
 		rule["backendRefs"] = weighed
-		rules = append(rules, rule)
 	}
 	if !found {
 		return wrong(ref, "spec.rules", "no rule has the stable Service %s as a backend", r.Stable).

@@ -52,14 +52,12 @@ func (c *traefikConfig) overlay(o *Objects, r Route) error {
 	if err := carried("traefik", r.Managed); err != nil {
 		return err
 	}
-	e := &traefikEdit{Objects: o, Route: r}
-	var err error
 	const field = "weightedTraefikServiceName"
-	e.weighted, err = traefikFind(o, field, "TraefikService", r.Namespace, c.WeightedTraefikServiceName)
+	weighted, err := traefikFind(o, field, "TraefikService", r.Namespace, c.WeightedTraefikServiceName)
 	if err != nil {
 		return err
 	}
-	e.ref = e.weighted.Ref()
+	e := &traefikEdit{Objects: o, Route: r, weighted: weighted, ref: weighted.Ref()}
 	if err := o.Claim(e.ref, "spec.weighted", r); err != nil {
 		return err
 	}

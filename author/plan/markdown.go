@@ -43,7 +43,8 @@ var markdownText string
 
 func markdown(all []Plan, diffs bool) string {
 	text := template.Must(template.New("").Funcs(template.FuncMap{
-		"count": objectsCount, "headline": headline, "inline": inline, "join": strings.Join, "moment": Moment,
+		"count": objectsCount, "headline": headline, "join": strings.Join, "moment": Moment,
+		"inline": func(text string) string { return markdownEscapes.Replace(strings.Join(strings.Fields(text), " ")) },
 		"diffs":  func() bool { return diffs },
 		"icon":   func(c Change) string { return icons[c] },
 		"level":  func(l Level) string { return levelNames[l] },
@@ -111,11 +112,7 @@ func objectsCount(all []Object) string {
 	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
-// inline escapes a user's text for Markdown. The text then has no HTML, mention, image, link or line break.
-func inline(text string) string {
-	return markdownEscapes.Replace(strings.Join(strings.Fields(text), " "))
-}
-
+// markdownEscapes escapes a user's text for Markdown, so that it has no HTML, mention, image or link.
 var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`",
 	"*", "\\*")
 

@@ -59,7 +59,9 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.Before.Behind != nil {
 		p.Base += ", whose configuration cannot be read: its apps are taken from head"
 	}
-	names := s.Names()
+	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
+	slices.Sort(names)
+	names = slices.Compact(names)
 	apps, changed, errs := make([]App, len(names)), make([]bool, len(names)), make([]error, len(names))
 	heads := make([]*rollout.Render, len(names))
 	source.Each(len(names), planners, func(i int) {
@@ -97,13 +99,6 @@ func (p *Plan) WithoutDiffs() {
 			a.Objects[k].Diff = ""
 		}
 	}
-}
-
-// Names returns the sorted names of the apps of both sides.
-func (s *Sides) Names() []string {
-	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Plan plans one app. It returns false if the app does not change. The renderer's cache renders an unchanged app once.

@@ -267,9 +267,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
 	g.Helm = &rollout.Helm{ReleaseName: cmp.Or(o.Spec.ReleaseName, name), Values: asJSON(o.Spec.Values)}
-	for _, f := range spec.ValuesFiles {
-		g.files = append(g.files, of+clean(f))
-	}
+	g.files = append(g.files, rollout.Mapped(spec.ValuesFiles, func(f string) string { return of + clean(f) })...)
 	g.at(g.Path)
 	g.lose("spec.valuesFrom", len(o.Spec.ValuesFrom) > 0)
 	g.lose("spec.postRenderers", len(o.Spec.PostRenderers) > 0)

@@ -180,10 +180,9 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 			bad = append(bad, LeftOut{app.Path, "cannot be rendered: " + err.Error()})
 			continue
 		}
-		foreign := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return engineOf(o.Ref().Group, o.Kind()) != "" })
-		if foreign >= 0 {
-			ref := r.Objects[foreign].Ref()
-			bad = append(bad, LeftOut{app.Path, "has objects of " + engineOf(ref.Group, ref.Kind)})
+		engines := rollout.Mapped(r.Objects, func(o rollout.Object) string { return engineOf(o.Ref().Group, o.Kind()) })
+		if engine := cmp.Or(engines...); engine != "" {
+			bad = append(bad, LeftOut{app.Path, "has objects of " + engine})
 			continue
 		}
 		all = append(all, r)
@@ -202,18 +201,18 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	owners := map[rollout.Ref]string{}
 	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
 	for _, r := range append(kustomized, others...) {
-		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool {
-			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // apps may share a Namespace
+		refs := rollout.Mapped(r.Objects, rollout.Object.Ref)
+		ref, isTwice := rollout.Find(refs, func(ref rollout.Ref) bool {
+			return owners[ref] != "" && !ref.HoldsData() // apps may share a Namespace
 		})
-		if i >= 0 {
-			ref := r.Objects[i].Ref()
+		if isTwice {
 			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s also has, such as %s %s; an object "+
 				"belongs to one app: list only one of the two apps, or give this app another namespace",
 				owners[ref], ref.Kind, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))})
 			continue
 		}
-		for _, o := range r.Objects {
-			owners[o.Ref()] = r.App.Path
+		for _, ref := range refs {
+			owners[ref] = r.App.Path
 		}
 	}
 	return bad

@@ -142,17 +142,17 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 
 // named returns the HelmRepository, GitRepository or OCIRepository to which ref refers.
 func named(ref sourceRef, objects []engineObject) (engineObject, error) {
-	i := slices.IndexFunc(objects, func(o engineObject) bool {
+	source, found := rollout.Find(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})
-	if i < 0 {
-		return engineObject{}, fmt.Errorf("uses %s %s, which is not in this folder; name a folder that has both",
+	switch {
+	case !found:
+		return source, fmt.Errorf("uses %s %s, which is not in this folder; name a folder that has both",
 			ref.Kind, ref.Name)
+	case source.err != nil || source.Spec.URL == "":
+		return source, fmt.Errorf("uses %s %s, whose url cannot be read", ref.Kind, ref.Name)
 	}
-	if objects[i].err != nil || objects[i].Spec.URL == "" {
-		return engineObject{}, fmt.Errorf("uses %s %s, whose url cannot be read", ref.Kind, ref.Name)
-	}
-	return objects[i], nil
+	return source, nil
 }
 
 // git returns a source for the folder `at` of a GitRepository. It refuses a range of versions.

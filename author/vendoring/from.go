@@ -46,9 +46,7 @@ func From(dir *os.Root) (said []string, err error) {
 	if len(leftOut) > 0 && len(f.known) == 0 {
 		return nil, leftOut[0]
 	}
-	for _, err := range leftOut {
-		f.said = append(f.said, "left out "+err.Error())
-	}
+	f.said = append(f.said, rollout.Mapped(leftOut, func(err error) string { return "left out " + err.Error() })...)
 	if len(f.known) == f.before {
 		return f.said, nil
 	}

@@ -59,21 +59,19 @@ func silent(code exitCode) error { return &failure{code: code} }
 // codeOf returns the exit code for an error. Errors with the same code need the same reaction of a script.
 func codeOf(err error) exitCode {
 	var stated *failure
-	var invalid *rollout.InvalidError
 	var refused *cluster.Error
-	var step *propose.UnknownStepError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &stated):
 		return stated.code
-	case errors.As(err, &step):
+	case errors.As(err, new(*propose.UnknownStepError)):
 		return exitUsage
 	case errors.Is(err, git.ErrUnreachable), errors.Is(err, git.ErrAuth), errors.Is(err, git.ErrNotFound):
 		return exitGit
 	case errors.As(err, &refused) && (refused.Reason == cluster.Unavailable || refused.Reason == cluster.Forbidden):
 		return exitCluster
-	case errors.As(err, &invalid):
+	case rollout.IsInvalid(err):
 		return exitConfig
 	default:
 		return exitFailed

@@ -153,10 +153,8 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	}
 	if len(p.Apps) == 0 {
 		_, _ = fmt.Fprintln(c.err, strings.Join(lines, "\n"))
-		return p, lines, &failure{code: exitFailed,
-			err: errors.New(
-				"there is no app: no folder has a kustomization, chart or workload manifests that can be rendered; " +
-					"write one, such as apps/shop/kustomization.yaml")}
+		return p, lines, errors.New("there is no app: no folder has a kustomization, chart or workload manifests that can " +
+			"be rendered; write one, such as apps/shop/kustomization.yaml")
 	}
 	return p, lines, nil
 }
@@ -215,8 +213,8 @@ func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	var all doctor.Report
 	all.Add(found)
 	if all.Errors > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because the files would not be valid:\n%s",
-			terminal.Report(all, terminal.Look{}))}
+		return fmt.Errorf("nothing is written, because the files would not be valid:\n%s",
+			terminal.Report(all, terminal.Look{}))
 	}
 	return nil
 }

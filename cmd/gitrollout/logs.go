@@ -119,7 +119,7 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 		}
 		return t.followPods(ctx, view, version, app, changed)
 	case len(pods) == 0:
-		return &failure{code: exitFailed, err: errors.New(version.Missing(app))}
+		return errors.New(version.Missing(app))
 	}
 	return t.readPods(ctx, pods)
 }

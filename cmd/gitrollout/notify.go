@@ -42,8 +42,7 @@ with your own rights; those in the environment from this shell's.`,
 	return cmd
 }
 
-func (c *notifyTest) run(ctx context.Context) error {
-	var err error
+func (c *notifyTest) run(ctx context.Context) (err error) {
 	if c.source, err = c.source.resolve(ctx, c.streams); err != nil {
 		return err
 	}
@@ -85,14 +84,11 @@ func (c *notifyTest) run(ctx context.Context) error {
 }
 
 func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) {
-	var names []string
-	for _, r := range config.Receivers {
-		if r.Name == c.to {
-			return r, nil
-		}
-		names = append(names, r.Name)
-	}
+	r, found := rollout.Find(config.Receivers, func(r rollout.Receiver) bool { return r.Name == c.to })
+	names := rollout.Mapped(config.Receivers, func(r rollout.Receiver) string { return r.Name })
 	switch {
+	case found:
+		return r, nil
 	case len(names) == 0:
 		return rollout.Receiver{}, &rollout.InvalidError{File: config.File, Field: "notifications",
 			Msg: "names no receiver", Fix: "see docs/notifications.md"}

@@ -82,7 +82,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	tree, err := c.tree(cmd)
+	tree, err := c.streams.tree(cmd, "--dir", c.dir, c.commit)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 		return err
 	}
 	if timeline.Failed > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file,
-			rollout.Count(timeline.Failed, "expectation"))}
+		return fmt.Errorf("script %s: %s not met", file, rollout.Count(timeline.Failed, "expectation"))
 	}
 	return nil
 }
@@ -136,20 +135,4 @@ func (c *simulateCommand) read(file string) (script simulate.Script, err error) 
 		return script, usagef("script %s %v", file, err)
 	}
 	return script, nil
-}
-
-// tree returns the tree that the flags select. It returns nil if no flag is set, because the script then has the files.
-func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
-	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
-	switch {
-	case named && c.dir != "":
-		return nil, usagef("--dir and --repo, --branch or --commit exclude each other")
-	case named:
-		v := validateCommand{streams: c.streams, commit: c.commit}
-		return v.commitTree(cmd.Context())
-	case c.dir != "":
-		return openDir(c.dir)
-	default:
-		return nil, nil
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -46,7 +45,10 @@ The exit code is 1 if there are errors; warnings do not count.`,
   gitrollout validate --repo https://git.example.com/shop.git --branch main`,
 		Args: atMostOne("path"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tree, err := c.tree(cmd, args)
+			tree, err := c.tree(cmd, "a PATH", append(args, "")[0], c.commit)
+			if err == nil && tree == nil {
+				tree, err = openDir(append(args, ".")[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -60,34 +62,31 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder or the commit that the command line names. GITROLLOUT_REPO alone does not select a commit.
-func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
-	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
+// tree returns the folder or the commit that the command line names, or nil if it names none. In errors, the folder has
+// the given name. GITROLLOUT_REPO alone does not select a commit.
+func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tree, error) {
+	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || commit != ""
 	switch {
-	case named && len(args) > 0:
-		return nil, usagef("a PATH and --repo, --branch or --commit exclude each other")
-	case named:
-		return c.commitTree(cmd.Context())
-	case len(args) == 1:
-		return openDir(args[0])
-	default:
-		return openDir(".")
+	case named && dir != "":
+		return nil, usagef("%s and --repo, --branch or --commit exclude each other", name)
+	case dir != "":
+		return openDir(dir)
+	case !named:
+		return nil, nil
 	}
-}
-
-func (c *validateCommand) commitTree(ctx context.Context) (rollout.Tree, error) {
-	if err := checkArgument(c.source.repo); err != nil {
+	if err := checkArgument(s.source.repo); err != nil {
 		return nil, err
 	}
-	repo, err := c.source.open(ctx, "")
+	ctx := cmd.Context()
+	repo, err := s.source.open(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	_, tree, err := newest(ctx, repo, c.streams)
-	if err != nil || c.commit == "" {
+	_, tree, err := newest(ctx, repo, s)
+	if err != nil || commit == "" {
 		return tree, err
 	}
-	id, err := fullCommit(ctx, "--commit", c.commit)
+	id, err := fullCommit(ctx, "--commit", commit)
 	if err != nil {
 		return nil, err
 	}

@@ -110,22 +110,18 @@ type serverView struct {
 // Refresh implements viewer.
 func (v *serverView) Refresh(ctx context.Context) (bool, error) {
 	changed, err := v.Client.Refresh(ctx)
-	return changed, v.explain(ctx, err)
-}
-
-// Listing implements viewer.
-func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listing, error) {
-	return v.Client.Listing(), nil
-}
-
-func (v *serverView) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
-		return err
+		return changed, err
 	}
 	if names, listErr := v.Names(ctx); listErr == nil {
 		if near := rollout.DidYouMean(v.args[0], names); near != "" {
 			err = fmt.Errorf("%w; %s", err, near)
 		}
 	}
-	return &failure{code: exitFailed, err: err}
+	return false, &failure{code: exitFailed, err: err}
+}
+
+// Listing implements viewer.
+func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listing, error) {
+	return v.Client.Listing(), nil
 }

@@ -29,10 +29,10 @@ type watcher struct {
 // follow prints listings until ctx ends. After a failed refresh, it adds a note, and tries again at the next refresh.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
-	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
-	told, stop := resizes()
+	resized, stop := resizes()
 	defer stop()
-	f.resized = told
+	f := &watcher{lookCommand: c, view: v, changed: changed, resized: resized, screen: terminal.Screen{Out: c.out},
+		looked: time.Now()}
 	for {
 		if err := f.look(ctx); err != nil {
 			return err

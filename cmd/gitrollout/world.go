@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Session, error) {
-	var err error
+func openWorld(ctx context.Context, from *sourceOptions, s streams) (w *console.Session, err error) {
 	if *from, err = from.resolve(ctx, s); err != nil {
 		return nil, err
 	}
@@ -21,7 +20,7 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Se
 	if err != nil {
 		return nil, err
 	}
-	w := console.New(worldOptions(*from, repo, s))
+	w = console.New(worldOptions(*from, repo, s))
 	_, err = slowly(s, "reading "+repo.Remote().String(), func() (bool, error) { return w.Refresh(ctx) })
 	return w, err
 }

@@ -28,11 +28,7 @@ func (e *serverError) Error() string { return "the server says: " + e.text }
 // Classify wraps a network or protocol error in the matching error above. Only this package reads errors' texts.
 func Classify(err error) error {
 	switch {
-	case err == nil:
-		return nil
-	case IsKnown(err):
-		return err
-	case errors.Is(err, context.Canceled):
+	case err == nil, IsKnown(err), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: no answer in time: %w", ErrUnreachable, err)

@@ -13,15 +13,10 @@ const (
 	receivePack = "git-receive-pack" // serves pushes
 )
 
-// link connects to a repository. Its method open starts a session with a Git service, such as git-upload-pack. If the
-// link has stored the service's advertisement, the session uses it.
-type link interface {
-	open(ctx context.Context, service string) (*Session, error)
-}
-
 // Server is a repository's server. Its sessions are independent and may run concurrently.
 type Server struct {
-	link   link
+	// begin starts a session with a Git service, such as git-upload-pack. The session uses a stored advertisement.
+	begin  func(ctx context.Context, service string) (*Session, error)
 	stats  *counters
 	bounds bounds
 }
@@ -30,20 +25,23 @@ type Server struct {
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
-	s.link = stream
+	s.begin = stream.open
 	var err error
 	switch remote.scheme {
 	case "http", "https":
-		s.link, err = newHTTPLink(remote, auth, s.stats, maxBytes)
+		var link *httpLink
+		if link, err = newHTTPLink(remote, auth, s.stats, maxBytes); err == nil {
+			s.begin = link.open
+		}
 	case "ssh":
 		var dialer *sshDialer
 		if dialer, err = newSSHDialer(remote, auth); err == nil {
 			stream.dial = dialer.dial
 		}
 	case "git":
-		stream.dial = dialGit(remote)
+		stream.dial = remote.dialGit
 	default:
-		stream.dial = dialLocal(remote)
+		stream.dial = remote.dialLocal
 	}
 	return s, err
 }
@@ -58,7 +56,7 @@ func (s *Server) ToFetch(ctx context.Context) (*Session, error) { return s.open(
 func (s *Server) ToPush(ctx context.Context) (*Session, error) { return s.open(ctx, receivePack) }
 
 func (s *Server) open(ctx context.Context, service string) (*Session, error) {
-	session, err := s.link.open(ctx, service)
+	session, err := s.begin(ctx, service)
 	if err != nil {
 		return nil, err
 	}

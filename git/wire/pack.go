@@ -172,7 +172,6 @@ type content struct {
 	length int
 }
 
-// Write appends p to the content.
 func (c *content) Write(p []byte) (int, error) {
 	if len(c.data)+len(p) > cap(c.data) {
 		c.data = append(make([]byte, 0, max(c.length, len(c.data)+len(p))), c.data...)

@@ -13,17 +13,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// pktKind distinguishes data lines from separators. A line begins with its length in four hex digits, which the length
-// includes. The lengths 0 to 2 are separators without a payload. go-git's scanner accepts only the separator 0.
-type pktKind int
-
-const (
-	pktData pktKind = iota
-	pktFlush
-	pktDelim
-	pktEnd
-)
-
 const maxPkt = 65520
 
 type pktReader struct {
@@ -35,40 +24,42 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads one line. The payload is valid until the next call. An ERR line is returned as an error with its text.
-func (p *pktReader) next() (pktKind, []byte, error) {
+// next reads one line, which begins with its length in four hex digits, including these digits. The lengths 0 to 2 are
+// separators without data; go-git's scanner accepts only the separator 0. The payload is valid until the next call. An
+// ERR line is returned as an error with its text.
+func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
 		if len(head) > 0 && errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return 0, nil, err
+		return nil, false, err
 	}
 	size, err := strconv.ParseUint(string(head), 16, 17)
 	if err != nil || size == 3 || size > maxPkt {
-		return 0, nil, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(string(head)))
+		return nil, false, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(string(head)))
 	}
 	_, _ = p.r.Discard(4)
 	if size < 4 {
-		return pktFlush + pktKind(size), nil, nil
+		return nil, false, nil
 	}
 	if cap(p.buf) < int(size) {
 		p.buf = make([]byte, maxPkt)
 	}
-	payload := p.buf[:size-4]
+	payload = p.buf[:size-4]
 	if _, err := io.ReadFull(p.r, payload); err != nil {
-		return 0, nil, io.ErrUnexpectedEOF
+		return nil, false, io.ErrUnexpectedEOF
 	}
 	if text, ok := strings.CutPrefix(string(payload[:min(len(payload), 4)]), "ERR "); ok || text == "ERR" {
-		return 0, nil, &serverError{oneLine(strings.TrimPrefix(string(payload), "ERR "))}
+		return nil, false, &serverError{oneLine(strings.TrimPrefix(string(payload), "ERR "))}
 	}
-	return pktData, payload, nil
+	return payload, true, nil
 }
 
 // line returns the next line as text, without the final newline. At a separator, ok is false.
 func (p *pktReader) line() (text string, ok bool, err error) {
-	kind, payload, err := p.next()
-	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
+	payload, ok, err := p.next()
+	return strings.TrimSuffix(string(payload), "\n"), ok, err
 }
 
 type pktWriter struct{ buf []byte }
@@ -176,11 +167,11 @@ type bandReader struct {
 
 func (b *bandReader) Read(out []byte) (int, error) {
 	for len(b.rest) == 0 && b.err == nil {
-		kind, payload, err := b.p.next()
+		payload, isData, err := b.p.next()
 		switch {
 		case err != nil:
 			b.err = unexpected(err)
-		case kind != pktData:
+		case !isData:
 			b.err = io.EOF
 		case len(payload) == 0:
 		case payload[0] == 1:

@@ -125,67 +125,63 @@ func (t *tail) String() string {
 }
 
 // dialGit connects to git://, which is neither authenticated nor encrypted.
-func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
-	return func(ctx context.Context, service string) (*stream, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", remote.hostPort("9418"))
-		if err != nil {
-			return nil, err
-		}
-		var hello pktWriter
-		hello.linef("%s %s\x00host=%s\x00\x00version=2\x00", service, remote.path, remote.host)
-		if _, err := conn.Write(hello.buf); err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		return &stream{
-			in: conn, out: conn,
-			end:    conn.(*net.TCPConn).CloseWrite,
-			close:  func() { _ = conn.Close() },
-			stderr: func() string { return "" },
-		}, nil
+func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.hostPort("9418"))
+	if err != nil {
+		return nil, err
 	}
+	var hello pktWriter
+	hello.linef("%s %s\x00host=%s\x00\x00version=2\x00", service, r.path, r.host)
+	if _, err := conn.Write(hello.buf); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &stream{
+		in: conn, out: conn,
+		end:    conn.(*net.TCPConn).CloseWrite,
+		close:  func() { _ = conn.Close() },
+		stderr: func() string { return "" },
+	}, nil
 }
 
 // dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, no hooks and no
 // shallow clients. It also moves a checked-out branch, which git refuses (receive.denyCurrentBranch).
-func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
-	return func(ctx context.Context, service string) (*stream, error) {
-		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, remote.path)
-		}
-		path, err := exec.LookPath("git")
-		if err != nil {
-			return nil, fmt.Errorf("a repository on this machine's disk is read with the git command: %w", err)
-		}
-		cmd := exec.Command(path, strings.TrimPrefix(service, "git-"), remote.path)
-		cmd.Env = localEnv(service)
-		cmd.WaitDelay = time.Second
-		stderr := &tail{}
-		cmd.Stderr = stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return nil, err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return nil, err
-		}
-		if err := cmd.Start(); err != nil {
-			return nil, fmt.Errorf("git: %w", err)
-		}
-		// git ends only when its whole output was read.
-		wait := sync.OnceFunc(func() {
-			_ = in.Close()
-			_, _ = io.Copy(io.Discard, out)
-			_ = cmd.Wait()
-		})
-		return &stream{
-			in: out, out: in,
-			end:    func() error { wait(); return nil },
-			close:  func() { _ = cmd.Process.Kill(); go wait() },
-			stderr: func() string { wait(); return stderr.String() },
-		}, nil
+func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) {
+	if info, err := os.Stat(r.path); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, r.path)
 	}
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("a repository on this machine's disk is read with the git command: %w", err)
+	}
+	cmd := exec.Command(path, strings.TrimPrefix(service, "git-"), r.path)
+	cmd.Env = localEnv(service)
+	cmd.WaitDelay = time.Second
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("git: %w", err)
+	}
+	// git ends only when its whole output was read.
+	wait := sync.OnceFunc(func() {
+		_ = in.Close()
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	})
+	return &stream{
+		in: out, out: in,
+		end:    func() error { wait(); return nil },
+		close:  func() { _ = cmd.Process.Kill(); go wait() },
+		stderr: func() string { wait(); return stderr.String() },
+	}, nil
 }
 
 // ofHooks lists the variables that git sets in hooks, where they name another repository. LC_ALL and LANGUAGE select

@@ -171,14 +171,12 @@ func (s *Session) fetchRequest(q Question) []byte {
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
-		return ""
 	case q.Bare:
 		return "tree:0"
 	case q.Depth == Shallow:
 		return fmt.Sprintf("blob:limit=%d", s.bounds.blob+1)
-	default:
-		return ""
 	}
+	return ""
 }
 
 func (s *Session) history(req *pktWriter, q Question) {

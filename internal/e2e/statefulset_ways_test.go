@@ -41,7 +41,7 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	w.abortsBroken(app)
 	w.awaitLog("cannot delete pods: ")
 	w.awaitLog(`cannot delete resource \"pods\"`)
-	compare.CheckNamed(t, "the phase while its pod is there", rollout.Aborting, w.state().Phase)
+	w.await("the abort on record", func(s rollout.State) bool { return s.Phase == rollout.Aborting }) // after the first deletion
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "pod "+w.ns+"/shop-2, which is not ready, to be deleted")
 	w.belowStay(mark, 2, "v1")
 	w.grantEvictions()

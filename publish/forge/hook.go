@@ -83,7 +83,6 @@ func (h Hook) Ask(ctx context.Context, url string) error {
 	return err
 }
 
-// ServeHTTP implements http.Handler.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, text := h.answer(w, r)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

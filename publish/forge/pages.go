@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -19,10 +20,7 @@ type Pages struct {
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
-	c := rollout.Forge{}
-	if config != nil {
-		c = *config
-	}
+	c := *cmp.Or(config, &rollout.Forge{})
 	target, err := t.resolve(c, remote, c.URL)
 	if err != nil {
 		return Pages{}

@@ -3,7 +3,6 @@ package forge
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,11 +37,7 @@ type kind struct {
 
 // named returns the forge with the given name. If the name is "", it returns the forge on the public host.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
-	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
-	if i < 0 {
-		return kind{}, false
-	}
-	return t[i], true
+	return rollout.Find(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 }
 
 func (t table) names() string {

@@ -37,14 +37,12 @@ func newAppCollector(m *Metrics) *appCollector {
 	return c
 }
 
-// Describe implements prometheus.Collector.
 func (c *appCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	send := func(name string, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, v, labels...)
@@ -120,13 +118,7 @@ func (m *Metrics) look(l report.App) {
 	if begins && strings.HasPrefix(l.Decision.State.Reason, rollout.BreakGlass{}.Text()) {
 		m.glass.WithLabelValues(name).Inc()
 	}
-	m.add(name, Between(was.state, is.state, asked, now))
-	if was.wait.On != "" && was.wait != is.wait {
-		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
-	}
-}
-
-func (m *Metrics) add(app string, c Change) {
+	c := Between(was.state, is.state, asked, now)
 	if c.Phase != "" {
 		m.transitions.WithLabelValues(string(c.Phase)).Inc()
 	}
@@ -134,19 +126,18 @@ func (m *Metrics) add(app string, c Change) {
 		m.started.WithLabelValues().Inc()
 	}
 	if c.Outcome != "" {
-		m.releases.WithLabelValues(app, string(c.Outcome)).Inc()
+		m.releases.WithLabelValues(name, string(c.Outcome)).Inc()
 	}
-	observe(m.lead, c.Lead)
-	observe(m.until, c.Until)
-	observe(m.retreat, c.Retreat)
+	for h, d := range map[*prometheus.HistogramVec]*time.Duration{m.lead: c.Lead, m.until: c.Until, m.retreat: c.Retreat} {
+		if d != nil {
+			h.WithLabelValues().Observe(d.Seconds())
+		}
+	}
 	for _, v := range c.Verdicts {
 		m.verdicts.WithLabelValues(string(v)).Inc()
 	}
-}
-
-func observe(h *prometheus.HistogramVec, d *time.Duration) {
-	if d != nil {
-		h.WithLabelValues().Observe(d.Seconds())
+	if was.wait.On != "" && was.wait != is.wait {
+		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
 	}
 }
 

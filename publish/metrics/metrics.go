@@ -144,10 +144,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			now := m.now()
 			took := now.Sub(began).Seconds()
 			if durations := m.parts[part]; durations != nil {
-				label := ok
-				if err != nil {
-					label = failed
-				}
+				label := map[bool]string{true: ok, false: failed}[err == nil]
 				durations.WithLabelValues(label).Observe(took)
 			} else { // a fetch or a push
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)

@@ -64,7 +64,6 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 // bounded limits the output of a template, which could otherwise use all memory.
 type bounded struct{ b *strings.Builder }
 
-// Write implements io.Writer.
 func (w *bounded) Write(p []byte) (int, error) {
 	if w.b.Len() > 4*maxText {
 		return 0, fmt.Errorf("it writes more than %d bytes", 4*maxText)

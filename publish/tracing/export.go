@@ -119,7 +119,6 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; spans are dropped until the collector accepts them", err)
 }
 
-// Shutdown implements trace.SpanExporter. It does nothing.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
 // These are SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.

@@ -81,7 +81,6 @@ const fromMemory = time.Millisecond
 // withoutMemory drops the spans of renders that take less than fromMemory, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
-// OnEnd implements trace.SpanProcessor.
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	quick := s.EndTime().Sub(s.StartTime()) < fromMemory && s.Status().Code != codes.Error
 	if quick && s.Name() == string(report.PartRender) {

@@ -77,10 +77,7 @@ func (o *Sinks) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()
 	reason, warning := a.Note()
-	kind := cluster.Normal
-	if warning {
-		kind = cluster.Warning
-	}
+	kind := map[bool]cluster.EventKind{true: cluster.Warning, false: cluster.Normal}[warning]
 	in := a.Input
 	in.State = a.Decision.State
 	for _, w := range source.Workloads(in) {

@@ -78,29 +78,28 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	if v.Edits, err = c.differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
 		return v, err
 	}
-	v.Resized, v.scaled = c.lost(), len(c.scaled) > 0
+	v.scaled = len(c.scaled) > 0
+	for pair, texts := range c.scaled {
+		if c.kept[pair] < len(texts) {
+			v.Resized = append(v.Resized, texts...)
+		}
+	}
+	slices.Sort(v.Resized)
 	for _, other := range all {
 		if other.App.Name == from.App.Name {
 			continue
 		}
-		shares := false
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
 				delete(v.Edits, file) // the older version does not have the file, but the other app needs it
-			case touched:
-				shares = true
+			case touched && !slices.Contains(v.Sharers, other.App.Name):
+				v.Sharers = append(v.Sharers, other.App.Name)
 			}
 		}
-		if shares {
-			v.Sharers = append(v.Sharers, other.App.Name)
-		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(v.Edits)) {
-		if !strings.HasPrefix(file, v.path+"/") {
-			v.Outside = append(v.Outside, file)
-		}
-	}
+	isOwn := func(file string) bool { return strings.HasPrefix(file, v.path+"/") }
+	v.Outside = slices.DeleteFunc(slices.Sorted(maps.Keys(v.Edits)), isOwn)
 	return v, nil
 }
 
@@ -190,16 +189,6 @@ func comparing(from, to *rollout.Render) *comparison {
 		}
 	}
 	return c
-}
-
-func (c *comparison) lost() (all []string) {
-	for pair, texts := range c.scaled {
-		if c.kept[pair] < len(texts) {
-			all = append(all, texts...)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // differing returns the edits that turn files of the tree "from" into files of the tree "to", but keep the replicas. If

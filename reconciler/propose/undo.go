@@ -28,8 +28,11 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 		return Version{},
 			errors.New("its first deployment is in flight, and there is no version to go back to; push a version that works")
 	}
-	if v, found := backInState(s, hash); found {
-		return v, nil
+	if s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)) {
+		return Version{Hash: s.Stable.Hash, Commit: s.Stable.Commit}, nil
+	}
+	if r, found := s.IsRejected(hash); found && hash != "" {
+		return Version{Hash: hash, Commit: r.Commit}, nil
 	}
 	versions, err := recorded()
 	if err != nil {
@@ -47,17 +50,6 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 		what = fmt.Sprintf("--to %s: no release with this hash is recorded", hash)
 	}
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
-}
-
-func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
-	switch {
-	case s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)):
-		return Version{Hash: s.Stable.Hash, Commit: s.Stable.Commit}, true
-	case hash == "":
-		return Version{}, false
-	}
-	r, found := s.IsRejected(hash)
-	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
 // UndoSubject returns the beginning of the subject of an undo's commit. The reconciler recognizes undos by this text.

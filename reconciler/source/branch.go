@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -84,10 +85,7 @@ func (b *Branch) Promoters(app string) string {
 
 // Calendar returns when releases of an app may advance.
 func (b *Branch) Calendar(app string) rollout.Calendar {
-	if b.Config == nil {
-		return (&rollout.Config{}).CalendarOf(app, b.Freeze)
-	}
-	return b.Config.CalendarOf(app, b.Freeze)
+	return cmp.Or(b.Config, &rollout.Config{}).CalendarOf(app, b.Freeze)
 }
 
 // Removed returns the error of a removed app. The app's objects stay, because a typo in a glob must not stop a service.

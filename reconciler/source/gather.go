@@ -32,9 +32,8 @@ var ErrNotReady = errors.New("is still being read")
 // recorded commit is unavailable, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
-		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
+		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
 	}
-	in.App = a.State.Named(a.App)
 	if a.State.Source != "" {
 		in.Source, err = g.RenderAt(ctx, in.App, a.State.Source)
 	}

@@ -96,10 +96,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	// The folder rarely changes, so try it before a search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
-			if !matches(glob, now.Path) {
-				continue
-			}
-			if then, err := glob.App(now.Path); err == nil && then.Name == now.Name {
+			if then, err := glob.App(now.Path); matches(glob, now.Path) && err == nil && then.Name == now.Name {
 				return as(then)
 			}
 		}
@@ -109,10 +106,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 		return inFolder(tree, now)
 	}
 	for _, name := range append([]string{now.Name}, strings.Fields(now.Formerly)...) {
-		for _, then := range apps {
-			if then.Name == name {
-				return as(then)
-			}
+		if then, listed := rollout.Find(apps, func(a rollout.App) bool { return a.Name == name }); listed {
+			return as(then)
 		}
 	}
 	return now

@@ -84,11 +84,8 @@ func closed(fields node) node {
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 func text() node                       { return node{"type": "string"} }
-func name() node                       { return node{"type": "string", "minLength": 1} }
-func boolean() node                    { return node{"type": "boolean"} }
 func list(of node) node                { return node{"type": "array", "items": of} }
 func oneOf(values ...string) node      { return node{"enum": values} }
-func count() node                      { return node{"type": "integer", "minimum": 0, "maximum": 2147483647} }
 func anything() node                   { return node{} }
 func pattern(p string) node            { return node{"type": "string", "pattern": p} }
 func either(alternatives ...node) node { return node{"anyOf": alternatives} }

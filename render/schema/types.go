@@ -41,7 +41,7 @@ func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	case reflect.String:
 		return m.text(f)
 	case reflect.Bool:
-		return boolean()
+		return node{"type": "boolean"}
 	case reflect.Float64:
 		return node{"type": "number"}
 	case reflect.Int, reflect.Int64:
@@ -123,7 +123,7 @@ func (m *maker) text(f rollout.Field) node {
 	case known:
 		return pattern(format.Pattern.String())
 	case f.Has("needs"):
-		return name()
+		return node{"type": "string", "minLength": 1}
 	default:
 		return text()
 	}
@@ -133,7 +133,7 @@ func (m *maker) whole(f rollout.Field) node {
 	if m.omit {
 		return node{"type": "integer"}
 	}
-	s, sign := count(), ""
+	s, sign := node{"type": "integer", "minimum": 0, "maximum": 2147483647}, ""
 	if least := f.Literal("min"); least != nil {
 		s["minimum"] = least
 		sign = "-?"

@@ -166,8 +166,6 @@ func plain(v any) []byte {
 	switch v := v.(type) {
 	case string:
 		return []byte(v)
-	case []byte:
-		return v
 	case bool:
 		if v {
 			return []byte("True")

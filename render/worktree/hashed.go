@@ -21,10 +21,7 @@ var _ rollout.Tree = (*Hashed)(nil)
 // OpenHashed opens a folder on this machine.
 func OpenHashed(dir string) (*Hashed, error) {
 	tree, err := Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &Hashed{Dir: tree, paths: map[string]string{}}, nil
+	return &Hashed{Dir: tree, paths: map[string]string{}}, err
 }
 
 // Lookup implements rollout.Tree.

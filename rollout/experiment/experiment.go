@@ -69,7 +69,8 @@ func (t Template) Objects() []rollout.Object {
 
 // deployment returns a Deployment with the version's pod template, fixed replicas and the label LabelExperiment.
 func (t Template) deployment() rollout.Object {
-	from := t.From.Copy()
+	from, selector := t.From.Copy(), rollout.Object(t.Selector).Copy()
+	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
 	from.Set(withTexts(t.PodLabels()), "spec", "template", "metadata", "labels")
 	for key, text := range t.Annotations {
 		from.Set(text, "spec", "template", "metadata", "annotations", key)
@@ -77,7 +78,7 @@ func (t Template) deployment() rollout.Object {
 	return rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": t.metadata(t.Name()),
 		"spec": map[string]any{
-			"replicas": int64(t.Replicas), "selector": t.selector(), "template": from.Map("spec", "template"),
+			"replicas": int64(t.Replicas), "selector": map[string]any(selector), "template": from.Map("spec", "template"),
 			"minReadySeconds": int64(t.Spec.MinReadySeconds), "progressDeadlineSeconds": int64(t.Spec.ProgressDeadlineSeconds),
 			"revisionHistoryLimit": int64(0),
 		},
@@ -91,12 +92,6 @@ func (t Template) metadata(name string) map[string]any {
 		"name": name, "namespace": t.Spec.Workload.Namespace, "labels": labels,
 		"annotations": map[string]any{rollout.AnnotationGenerated: t.Spec.Name},
 	}
-}
-
-func (t Template) selector() map[string]any {
-	selector := rollout.Object(t.Selector).Copy()
-	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
-	return selector
 }
 
 // PodLabels returns the template's labels and the version's pod labels. It omits the labels by which objects of the app

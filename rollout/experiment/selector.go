@@ -5,6 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Matches reports whether a label selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
@@ -33,11 +35,8 @@ func Mismatch(selector, labels map[string]any) string {
 
 func keysOf(selector map[string]any) []string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
-	keys := slices.Collect(maps.Keys(wanted))
-	for _, e := range expressionsOf(selector) {
-		keys = append(keys, e.key)
-	}
-	return keys
+	inExpressions := rollout.Mapped(expressionsOf(selector), func(e expression) string { return e.key })
+	return slices.AppendSeq(inExpressions, maps.Keys(wanted))
 }
 
 type expression struct {
@@ -47,16 +46,13 @@ type expression struct {
 
 func expressionsOf(selector map[string]any) []expression {
 	list, _ := selector["matchExpressions"].([]any)
-	all := make([]expression, 0, len(list))
-	for _, raw := range list {
+	return rollout.Mapped(list, func(raw any) (e expression) {
 		m, _ := raw.(map[string]any)
-		var e expression
 		e.key, _ = m["key"].(string)
 		e.operator, _ = m["operator"].(string)
 		e.values, _ = m["values"].([]any)
-		all = append(all, e)
-	}
-	return all
+		return e
+	})
 }
 
 func (e expression) mismatch(labels map[string]any) string {

@@ -141,11 +141,8 @@ func (p *Compiled) Digest() string {
 	if p.key != "" {
 		return p.key
 	}
-	var b strings.Builder
-	for _, s := range p.Stages {
-		b.WriteString(s.Name + "|" + s.Meaning())
-	}
-	p.key = rollout.Digest([]byte(b.String()), 4)
+	texts := rollout.Mapped(p.Stages, func(s Stage) string { return s.Name + "|" + s.Meaning() })
+	p.key = rollout.Digest([]byte(strings.Join(texts, "")), 4)
 	return p.key
 }
 

@@ -122,18 +122,15 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 
 // reaches reports whether a Service of the render selects a workload's pods. Its selector may differ between commits.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
-	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
+	object, _ := rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
-	if i < 0 || !found {
-		return false
-	}
-	labels, selector := deployment.Map("spec", "template", "metadata", "labels"), r.Objects[i].Map("spec", "selector")
+	labels, selector := deployment.Map("spec", "template", "metadata", "labels"), object.Map("spec", "selector")
 	for key, value := range selector {
 		if labels[key] != value {
 			return false
 		}
 	}
-	return len(selector) > 0
+	return found && len(selector) > 0
 }
 
 // pinning computes which pods the two Services of a workload select.

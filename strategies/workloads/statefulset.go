@@ -123,16 +123,15 @@ func (m Staged) Surplus() string {
 }
 
 // evict returns at most one pod: a new pod below the partition for "rebalance", or a pod that blocks the controller.
-func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
+func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	spec, _ := in.Source.Spec(w)
 	if IsHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
-		one = above(in, spec, live)
+		if one := above(in, spec, live); one != nil {
+			return one
+		}
 	}
-	if one == nil {
-		one = evictInOrder(in, w, live)
-	}
-	return one
+	return evictInOrder(in, w, live)
 }
 
 // evictInOrder returns the pod with the highest ordinal that is not ready and has an older version. With OrderedReady

@@ -82,10 +82,7 @@ func Blocker(m Staged) (rollout.Pod, bool) {
 }
 
 // Stage returns the present stage. It is the zero value after the last stage.
-func (m Staged) Stage() plan.Stage {
-	s, _ := m.At(m.Step)
-	return s
-}
+func (m Staged) Stage() plan.Stage { return m.RoutedAt(m.Step) }
 
 // Want returns the counts at the step's end. A rollback starts no new pod, even if the replicas grow, or if the step is
 // recorded and was never applied.

@@ -85,6 +85,7 @@ type Server struct {
 
 // New returns a Server, which the caller passes to an HTTP server as a handler.
 func New(o Options) (*Server, error) {
+	symbol := func(p rollout.Phase) string { return symbols[p] }
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
 		return nil, err

@@ -74,5 +74,3 @@ var symbols = map[rollout.Phase]string{
 	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
 	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",
 }
-
-func symbol(p rollout.Phase) string { return symbols[p] }

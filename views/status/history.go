@@ -164,10 +164,7 @@ func (h *chronicle) open() *Past {
 // is reports whether p is the release r. It compares start times too, because a release's retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
-func (p *Past) ended(at time.Time) {
-	at = at.UTC()
-	p.Ended = &at
-}
+func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }
 
 func (p *Past) end(e Event) {
 	s := e.State

@@ -162,7 +162,11 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}
 	a.showHealth(in)
-	if a.Held = heldOf(in); a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
+	a.Held = s.Held
+	if err := in.HeadErr(); a.Held == nil && err != nil { // this error is not recorded yet
+		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
+	}
+	if a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
 		a.Reason = cmp.Or(a.Reason, "the objects applied last stay, and new commits are not applied while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(in, s.Release), releaseOf(in, s.Stable), releaseOf(in, strategies.Coming(in))
@@ -220,13 +224,6 @@ func (a *App) showHealth(in strategies.Input) {
 	case a.Phase == rollout.Healthy && ailing != "":
 		a.Phase, a.Reason = rollout.Progressing, ailing
 	}
-}
-
-func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // this error is not recorded yet
-		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
-	}
-	return in.State.Held
 }
 
 // Waits reports whether the app is held only until a given time or the end of a Job.

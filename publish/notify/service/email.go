@@ -2,17 +2,17 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	netmail "net/mail"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wneessen/go-mail"
 
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendEmail sends one message to all recipients. Its Message-ID follows from the event, so servers may drop a repeat.
@@ -40,18 +40,17 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	if err := msg.To(s.receiver.Lists["to"]...); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(s.receiver.Name + "\n" + m.ID))
 	domain := "gitrollout.dev"
 	if parsed, err := netmail.ParseAddress(from); err == nil {
 		domain = parsed.Address[strings.LastIndex(parsed.Address, "@")+1:]
 	}
-	msg.SetMessageIDWithValue(hex.EncodeToString(sum[:16]) + "@" + domain)
+	msg.SetMessageIDWithValue(rollout.Digest([]byte(s.receiver.Name+"\n"+m.ID), 16) + "@" + domain)
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies (RFC 3834)
 	// All messages about a release have the same id in References, so that mail programs show them as a thread.
-	thread := sha256.Sum256([]byte(m.Cluster + "/" + m.App + "/" + string(m.Release)))
-	msg.SetGenHeader(mail.HeaderReferences, "<"+hex.EncodeToString(thread[:16])+"@"+domain+">")
+	thread := rollout.Digest([]byte(m.Cluster+"/"+m.App+"/"+string(m.Release)), 16)
+	msg.SetGenHeader(mail.HeaderReferences, "<"+thread+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
 	return msg, nil
 }
@@ -62,11 +61,8 @@ func emailText(m notify.Message) string {
 	if m.Text != "" {
 		b.WriteString(m.Text + "\n\n")
 	}
-	for _, f := range m.Facts {
+	for _, f := range slices.Concat(m.Facts, linksOf(m)) {
 		b.WriteString(f.Name + ": " + f.Value + "\n")
-	}
-	for _, l := range linksOf(m) {
-		b.WriteString(l.Name + ": " + l.Value + "\n")
 	}
 	return b.String()
 }
