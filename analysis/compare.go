@@ -64,7 +64,12 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
 	alpha := f.exactAlpha(m) / (k * (k + 1))
-	if p := worse(c.judged(), s.judged(), m.Compare.MaxIncrease, alpha); p < alpha {
+	c, s = c.judged(), s.judged()
+	margin := m.Compare.MaxIncrease
+	if margin > 0 && isNotWorse(c, s, margin, alpha) {
+		return got, &l
+	}
+	if p := worse(c, s, margin, alpha); p < alpha {
 		got.Phase = Failed
 		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
 	}
@@ -87,11 +92,11 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. A list of one value means no requests. The numbers may be fractions, because Prometheus
+// sampleOf parses [bad, all]. An empty result, or a list of one value, means no requests. The numbers may be fractions, because Prometheus
 // extrapolates. sampleOf rounds the bad requests down, and all requests to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
-	if ok && len(pair) == 1 {
+	if isEmpty(v) || ok && len(pair) == 1 {
 		return sample{}, nil
 	}
 	if !ok || len(pair) != 2 {
@@ -136,6 +141,17 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	}
 	share := math.Min(1, upper(s, alpha/2)+margin)
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
+}
+
+// isNotWorse is a quick check with a margin: if it returns true, worse returns alpha or more. It replaces the upper end
+// of stable's interval by a lower share: by the normal approximation, if this share is within the interval.
+func isNotWorse(c, s sample, margin, alpha float64) bool {
+	share := float64(s.bad) / float64(s.all)
+	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
+	if near < 1 && 1-binomialTail(s.bad+1, s.all, near) > alpha/2 {
+		share = near
+	}
+	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
 // fisher returns the hypergeometric probability that c has c.bad or more of the bad requests in both samples.

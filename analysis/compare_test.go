@@ -197,6 +197,28 @@ func TestSamplesInWords(t *testing.T) {
 	}
 }
 
+// TestQuickCheck compares isNotWorse with worse for random counts: it never passes a version that is worse, and it passes most others.
+func TestQuickCheck(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	passed, slow := 0, 0
+	for range 3000 {
+		c, s := sample{all: 1 + rng.IntN(2000)}, sample{all: 1 + rng.IntN(4000)}
+		c.bad, s.bad = rng.IntN(c.all/10+2)%(c.all+1), rng.IntN(s.all/20+2)%(s.all+1)
+		margin, alpha := 0.05*rng.Float64(), math.Pow(10, -1-10*rng.Float64())
+		switch isWorse := worse(c, s, margin, alpha) < alpha; {
+		case isNotWorse(c, s, margin, alpha):
+			if passed++; isWorse {
+				t.Errorf("%s and stable %s with the margin %g pass, with alpha %g", c, s, margin, alpha)
+			}
+		case !isWorse:
+			slow++
+		}
+	}
+	if slow > passed/20 {
+		t.Errorf("%d of %d good versions need the slow test", slow, passed+slow)
+	}
+}
+
 func FuzzWorse(f *testing.F) {
 	f.Add(3, 100, 5, 1000, 0.01)
 	f.Fuzz(func(t *testing.T, cb, ca, sb, sa int, margin float64) {

@@ -14,6 +14,9 @@ type Setting struct {
 	Canary  float64  // the new version's share of bad requests
 	Rate    float64  // requests per second to the new version
 	Weight  float64  // the new version's share of all requests, within 0..1
+	Family  Family   // the metrics of the release; the zero value means Metrics
+
+	every int // the number of intervals between looks; 0 means 1
 }
 
 // Outcome is the result of simulated releases.
@@ -43,18 +46,18 @@ func Simulate(s Setting, runs int, seed uint64) Outcome {
 // release judges one release. It returns the number of requests to the new version and whether a metric failed.
 func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	began := time.Unix(0, 0)
-	run, family := Start("", "", s.Metrics, began), Family{Compared: len(s.Metrics)}
+	run, family := Start("", "", s.Metrics, began), s.Family
 	looks := make([]Look, len(s.Metrics))
 	for _, m := range s.Metrics {
-		if IsSequential(m) {
-			family.Sequential++
+		if s.Family.Compared == 0 {
+			family.Compared++
+			family.Sequential += Alone(m).Sequential
 		}
 	}
-	for now := began; !run.Phase.Done(); now = now.Add(s.Metrics[0].Interval) {
-		seconds := s.Metrics[0].Interval.Seconds()
-		if now.Equal(began) {
-			continue
-		}
+	step := s.Metrics[0].Interval * time.Duration(max(1, s.every))
+	last, now := began, began.Add(s.Metrics[0].InitialDelay+step)
+	for ; !run.Phase.Done(); last, now = now, now.Add(step) {
+		seconds := now.Sub(last).Seconds()
 		for i, m := range s.Metrics {
 			draw(&looks[i].canary, rng, seconds*s.Rate, s.Canary)
 			draw(&looks[i].stable, rng, seconds*s.Rate*(1-s.Weight)/s.Weight, s.Stable)

@@ -135,8 +135,16 @@ func add(next, last *Sequential, m Metric, f Family) {
 	// Prometheus extrapolates, so that a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
 	c, s := next.Canary-last.Canary, next.Stable-last.Stable
+	isHeld := m.Compare.MaxIncrease == 0 && (c == 0 || s == 0) // one version's requests wait for the other's requests
+	if isHeld {
+		next.Canary, next.Stable = last.Canary, last.Stable
+	}
 	for i := range next.Tests {
 		t, was := &next.Tests[i], last.Tests[i]
+		if isHeld {
+			t.Canary, t.Stable, t.Logs = was.Canary, was.Stable, was.Logs
+			continue
+		}
 		t.Canary, t.Stable, t.Logs = max(t.Canary, was.Canary), max(t.Stable, was.Stable), was.Logs
 		badC, badS := min(t.Canary-was.Canary, c), min(t.Stable-was.Stable, s)
 		limit := 0.0

@@ -159,9 +159,11 @@ func TestIncrements(t *testing.T) {
 	for name, tc := range map[string]struct {
 		want, got *Sequential
 	}{
-		"the first look counts all requests":         {looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400}), once},
-		"equal counts add nothing":                   {once, looked(m, once, noon, [4]int{5, 100, 3, 400})},
-		"a small decrease does not count twice":      {once, looked(m, once, noon, [4]int{4, 99, 3, 398}, [4]int{5, 100, 3, 400})},
+		"the first look counts all requests":    {looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400}), once},
+		"equal counts add nothing":              {once, looked(m, once, noon, [4]int{5, 100, 3, 400})},
+		"a small decrease does not count twice": {once, looked(m, once, noon, [4]int{4, 99, 3, 398}, [4]int{5, 100, 3, 400})},
+		"requests to one version wait for requests to both": {
+			once, looked(m, nil, noon, [4]int{0, 0, 1, 9}, [4]int{0, 0, 2, 300}, [4]int{5, 100, 3, 400})},
 		"a look while the weight changes is no look": {once, looked(m, once, time.Time{}, [4]int{90, 100, 3, 400})},
 		"the window of the release begins before the first look": {
 			looked(release, nil, noon, [4]int{0, 0, 0, 0}), nilLogs(looked(release, nil, noon, [4]int{0, 0, 0, 0}))},

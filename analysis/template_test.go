@@ -311,7 +311,7 @@ func TestRefused(t *testing.T) {
 		"Half":         {metric("compare: {to: stable, confidence: 0.5}"), ""},
 		"Both":         {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
 		"BothFail":     {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
-		"ByLabel":      {metric("compare: {to: stable, by: user}"), "spec.metrics[0].compare.by: is not possible with web"},
+		"ByLabel":      {metric("compare: {to: stable, by: user}"), "spec.metrics[0].compare.by: conflicts with the provider web"},
 		"ByWithHistogram": {"{metrics: [{name: m, compare: {to: stable, by: user, histogram: true}, provider: {prometheus: {query: q}}}]}",
 			"spec.metrics[0].compare.by: conflicts with histogram"},
 		"By":          {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: q}}}]}", ""},

@@ -102,24 +102,8 @@ func wrong(field, fix, format string, args ...any) error {
 
 // check refuses a metric that can never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
-	if err := cmp.Or(checkNumbers(m), checkHistogram(m), checkPair(m)); err != nil {
+	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m)); err != nil {
 		return err
-	}
-	if c := m.Compare; c != nil {
-		switch {
-		case m.SuccessCondition != "" || m.FailureCondition != "":
-			return wrong("compare", "keep only one", "conflicts with a condition")
-		case c.MaxIncrease < 0 || c.MaxIncrease >= 1:
-			return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
-		case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
-			return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
-		case c.By != "" && m.Provider != "prometheus":
-			return wrong("compare.by", "use the provider prometheus, or leave by out", "is not possible with %s", m.Provider)
-		case c.By != "" && c.Histogram:
-			return wrong("compare.by", "keep only one", "conflicts with histogram")
-		case c.MaxIncrease > 0 && c.Histogram:
-			return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
-		}
 	}
 	if m.Count == 0 && m.Interval == 0 {
 		m.Count = 1
@@ -134,12 +118,34 @@ func check(m *Metric) error {
 	return nil
 }
 
+func checkCompare(m *Metric) error {
+	c := m.Compare
+	switch {
+	case c == nil:
+		return nil
+	case m.SuccessCondition != "" || m.FailureCondition != "":
+		return wrong("compare", "keep only one", "conflicts with a condition")
+	case c.MaxIncrease < 0 || c.MaxIncrease >= 1:
+		return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
+	case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
+		return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
+	case c.By != "" && m.Provider != "prometheus":
+		return wrong("compare.by", "use prometheus, or remove by", "conflicts with the provider %s", m.Provider)
+	case c.By != "" && c.Histogram:
+		return wrong("compare.by", "keep only one", "conflicts with histogram")
+	case c.MaxIncrease > 0 && c.Histogram:
+		return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
+	case c.Histogram:
+		return checkHistogram(m)
+	default:
+		return nil
+	}
+}
+
 // checkHistogram refuses a query that returns no buckets, has no fixed start, or is the same for both versions.
 func checkHistogram(m *Metric) error {
 	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
 	switch {
-	case m.Compare == nil || !m.Compare.Histogram:
-		return nil
 	case m.Provider != "prometheus":
 		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
 	case m.Config["rangeQuery"] != nil:

@@ -207,12 +207,8 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
-		measurements := m.Count
-		if k := m.ConsecutiveSuccessLimit; k > 0 && (measurements == 0 || k < measurements) {
-			measurements = k
-		}
 		if !m.DryRun && !c.in.Fast {
-			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, measurements-1))*m.Interval)
+			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, measurements(m)-1))*m.Interval)
 		}
 	}
 }

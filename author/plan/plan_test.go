@@ -16,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts of the plans in testdata")
@@ -127,7 +128,9 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	}
 	slices.Sort(in.Files)
 	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
-	p.add(Of(in))
+	a, changed := Of(in)
+	strategies.Known{}.Fill(a.Sight)
+	p.add(a, changed)
 	p.finish()
 	return p
 }

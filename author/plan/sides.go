@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Sides has the inputs of one cluster's plan, with both sides of the change: base and head.
@@ -81,7 +82,9 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	known := strategies.Known{}
 	for i := range apps {
+		known.Fill(apps[i].Sight)
 		p.add(apps[i], changed[i])
 	}
 	for _, u := range s.After.InvalidNames {

@@ -50,11 +50,13 @@ func (a *App) workloads(in Input) {
 			continue
 		}
 		n, sized := size(in.Head.Render, spec)
-		f := strategies.Predict(strategies.Planned{
+		p := strategies.Planned{
 			Spec: spec, Replicas: n, Fast: a.Change == Fast, First: a.Change == First || was == "", Calendar: in.Calendar,
 			Now: in.Now,
-		})
+		}
+		f := strategies.Predict(p)
 		a.Workloads = append(a.Workloads, stagesOf(f, sized))
+		a.Sight = append(a.Sight, strategies.Sights(in.Head.Render.Specs, p, in.State)...)
 		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
 		known = known && !f.Ends.IsZero()
 		begins, ends = rollout.Later(begins, f.Begins), rollout.Later(ends, f.Ends)
@@ -63,6 +65,15 @@ func (a *App) workloads(in Input) {
 		a.Begins, a.Ends = begins, ends
 	}
 	a.Workloads = append(a.Workloads, unstaged(in)...)
+}
+
+// Sights returns the differences that the comparisons of an app find, without figures and without a record.
+func Sights(r *rollout.Render) (all []strategies.Sight) {
+	for _, spec := range r.Specs {
+		n, _ := size(r, spec)
+		all = append(all, strategies.Sights(r.Specs, strategies.Planned{Spec: spec, Replicas: n}, nil)...)
+	}
+	return all
 }
 
 // stableTemplate returns the template hash of a workload's stable version, or "" without a stable version.

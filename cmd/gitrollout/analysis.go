@@ -31,7 +31,7 @@ import (
 
 func newAnalysis(s streams) *cobra.Command {
 	return parent(&cobra.Command{Use: "analysis", Short: "Try an analysis outside a release"},
-		newAnalysisRun(s), newBacktest(s))
+		newAnalysisRun(s), newBacktest(s), newPower(s))
 }
 
 // templateOptions select an analysis template, its arguments and its provider.

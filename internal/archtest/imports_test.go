@@ -39,7 +39,7 @@ var table = map[string]rule{
 	"views/status":         {own: []string{"analysis", "reconciler/propose", "rollout", "strategies"}, pure: true},
 	"author/plan": {own: []string{"reconciler/source", "render", "render/policy", "rollout", "rollout/hook", "strategies"},
 		others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
-	"views/doctor": {own: []string{"git", "publish/forge", "reconciler/source", "render", "render/policy",
+	"views/doctor": {own: []string{"author/plan", "git", "publish/forge", "reconciler/source", "render", "render/policy",
 		"render/sops", "rollout", "rollout/hook", "strategies", "views/status"}, others: kubernetes},
 	"views/terminal": {own: []string{"rollout", "views/doctor", "author/plan", "views/status"},
 		others: []string{"golang.org/x/text/width"}},
@@ -164,7 +164,7 @@ var nested = []string{"internal/localcluster", "internal/peers/kruise", "interna
 
 // impure lists the standard packages that a pure package must not import.
 var impure = []string{
-	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand", "math/rand/v2",
+	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand",
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
@@ -200,6 +200,21 @@ func TestImports(t *testing.T) {
 		if !seen[dir] {
 			t.Errorf("the table of imports has a row for %s, which has no Go files", dir)
 		}
+	}
+}
+
+// TestRandomNumbersHaveSeeds checks that product code gets random numbers only from generators with a seed.
+func TestRandomNumbersHaveSeeds(t *testing.T) {
+	for _, s := range product(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if use, is := n.(*ast.SelectorExpr); is && slices.Contains(s.imports(), "math/rand/v2") {
+				name, _ := use.X.(*ast.Ident)
+				if name != nil && name.Name == "rand" && !slices.Contains([]string{"New", "NewPCG", "Rand"}, use.Sel.Name) {
+					t.Errorf("%s:%d uses rand.%s, which has no seed", s.path, s.line(n.Pos()), use.Sel.Name)
+				}
+			}
+			return true
+		})
 	}
 }
 

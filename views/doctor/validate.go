@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/policy"
@@ -19,6 +20,7 @@ type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
 	Warnings int             `json:"warnings"`
+	known    strategies.Known
 }
 
 // ClusterReport holds the problems in one cluster's part of a tree.
@@ -39,10 +41,14 @@ type AppReport struct {
 	Staged   int                   `json:"staged"` // number of workloads with a Rollout document
 	Error    *rollout.InvalidError `json:"error,omitempty"`
 	Warnings []string              `json:"warnings,omitempty"`
+	Sight    []strategies.Sight    `json:"sight,omitempty"` // the differences that the app's comparisons find
 }
 
-// Add adds a cluster to the report.
+// Add adds a cluster to the report, and sets the figures of the cluster's comparisons.
 func (r *Report) Add(c ClusterReport) {
+	if r.known == nil {
+		r.known = strategies.Known{}
+	}
 	r.Clusters = append(r.Clusters, c)
 	r.Errors += len(c.Errors)
 	r.Warnings += len(c.Warnings)
@@ -51,6 +57,7 @@ func (r *Report) Add(c ClusterReport) {
 			r.Errors++
 		}
 		r.Warnings += len(a.Warnings)
+		r.known.Fill(a.Sight)
 	}
 }
 
@@ -154,6 +161,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
 			" is not checked: gitrollout validate has no key")
 	}
+	a.Sight = plan.Sights(built)
 	return a, built, nil
 }
 

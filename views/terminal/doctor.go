@@ -61,6 +61,9 @@ func Report(r doctor.Report, k Look) string {
 			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))
 			row(green, "ok", name, span{text, dim})
 			warn(a.Warnings)
+			for _, s := range a.Sight {
+				row(dim, "sees", span{Pad("", names) + "  ", plain}, span{s.Text(), dim})
+			}
 		}
 		if len(c.Allow) > 0 {
 			text := "  these lines in " + rollout.ConfigPath(c.Cluster) + " allow the forbidden objects:"

@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
@@ -28,6 +29,11 @@ func plannedViews() []plan.Plan {
 				{Name: "promote", Text: "rolling update", Weight: 1000, Canary: 4, Shut: `the end of the freeze "year's end"`},
 			},
 		}},
+		Sight: []strategies.Sight{
+			{Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100,
+				Stable: 0.02, Found: 0.024, After: "4m12s", Blind: 0.022},
+			{Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Metric: "fixed", Step: 2, Fix: "the query has no {{elapsed}}"},
+		},
 		Notes: []plan.Note{
 			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses the change",
 				Fix: "leave spec.selector as it is"},
@@ -73,7 +79,9 @@ func TestReport(t *testing.T) {
 	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{
 		{Cluster: "prod", Errors: []*rollout.InvalidError{bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
-			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"}}},
+			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"},
+				Sight: []strategies.Sight{{Workload: rollout.Workload{Name: "shop"}, Metric: "errors", Step: 1, Weight: 0.05, Looks: 1, Over: "30s",
+					Rate: 1, Stable: 0.01, Blind: 0.9}}}},
 			Allow: []string{"apps:", "  - kinds: [Role]"}},
 		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},
 	}}

@@ -1,0 +1,134 @@
+package strategies
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestSights checks for which analyses of a release there are sights, with the step, the new version's share of all requests, the looks,
+// the rate and stable's share of bad requests.
+func TestSights(t *testing.T) {
+	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
+	endless := comparedMetric("errors")
+	endless.Count = 0
+	changed := func(change func(*rollout.Metric)) rollout.Metric {
+		m := comparedMetric("errors")
+		m.Compare = &rollout.Compare{}
+		change(&m)
+		return m
+	}
+	step := func(a *rollout.Analysis) rollout.Step { return rollout.Step{Analysis: a} }
+	soak := rollout.Step{Pause: &rollout.Pause{Duration: new(10 * time.Minute)}}
+	evidence := &rollout.Sequential{Since: noon, Canary: 1190, Stable: 4761, Tests: []rollout.Test{{Canary: 90, Stable: 95}}}
+	record := func(run string) *rollout.State {
+		return &rollout.State{Analyses: []rollout.AnalysisRun{{Name: run, Metrics: []rollout.MetricProgress{{Metric: "errors",
+			Evidence: evidence, Measurements: []rollout.Measurement{{At: noon.Add(500 * time.Second)}}}}}}}
+	}
+	at := func(text string) []string {
+		return []string{text + " 1/s 0.01", text + " 10/s 0.01", text + " 100/s 0.01"}
+	}
+	for name, c := range map[string]struct {
+		change func(*rollout.Spec, *Planned)
+		record *rollout.State
+		want   []string
+	}{
+		"a step": {func(s *rollout.Spec, _ *Planned) { s.Canary.Steps[1] = step(of(comparedMetric("errors"))) }, nil,
+			at("step 2 20% 60 in 10m")},
+		"two steps": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps = []rollout.Step{weight(20), step(of(comparedMetric("errors"))), weight(50), step(of(comparedMetric("errors")))}
+		}, record("web/step-2"), []string{"step 2 20% 60 in 10m 12/s 0.02", "step 4 50% 60 in 10m 12/s 0.02"}},
+		"consecutive successes": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.ConsecutiveSuccessLimit = 6 })))
+		}, record("web@shop/background"), []string{"step 2 20% 6 in 1m 12/s 0.02"}},
+		"a single look after a delay": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Count, m.Interval, m.InitialDelay = 1, 0, 5*time.Minute })))
+		}, nil, at("step 2 20% 1 in 5m")},
+		"the record of another workload": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(comparedMetric("errors")))
+		}, record("webhook/step-2"), at("step 2 20% 60 in 10m")},
+		"a window of the release": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Config = map[string]any{"query": "{{release.elapsed}}"} })))
+		}, record("web/step-2"), at("step 2 20% 60 in 10m")},
+		"the background, at the smallest weight that stays": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps = []rollout.Step{weight(0), aPause, weight(20), soak, weight(50), aPause}
+			s.Canary.Analysis = of(endless)
+		}, nil, at("step 4 20% 60 in 10m")},
+		"the background from a later step, whose length is unknown": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps = []rollout.Step{weight(20), soak, weight(50), aPause}
+			s.Canary.Analysis = of(endless)
+			s.Canary.Analysis.StartingStep = 2
+		}, nil, at("step 4 50% 360 in 1h")},
+		"a router": {func(s *rollout.Spec, _ *Planned) {
+			s.Scaling, s.Canary.Traffic = rollout.Surge, &rollout.Traffic{MaxWeight: 1000, Routers: []rollout.Router{httpRoute("web")}}
+			s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
+			s.Canary.Steps[1] = step(of(comparedMetric("errors")))
+		}, nil, at("step 2 2% 60 in 10m")},
+		"a fixed window": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Config = nil })))
+		}, nil, []string{"step 2 20% " + noWindow}},
+		"no comparison of requests that can fail": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Compare.Histogram = true }),
+				changed(func(m *rollout.Metric) { m.Compare.By = "user" }), changed(func(m *rollout.Metric) { m.FailureLimit = -1 }),
+				changed(func(m *rollout.Metric) { m.Compare = nil })))
+		}, nil, nil},
+		"a verified version": {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.Fast = of(endless), true }, nil, nil},
+		"a first version":    {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.First = of(endless), true }, nil, nil},
+		"no weight that stays": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps, s.Canary.Analysis = s.Canary.Steps[:1], of(endless)
+		}, nil, nil},
+		"a blue-green switch": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary, s.Scaling = nil, rollout.Surge
+			s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PrePromotion: of(comparedMetric("a")),
+				PostPromotion: of(comparedMetric("b"))}
+		}, nil, nil},
+	} {
+		spec := oneWeb(nil).head().workloads[0].spec
+		p := Planned{Replicas: 10, Now: noon}
+		c.change(&spec, &p)
+		p.Spec = spec
+		var got []string
+		for _, s := range Sights([]rollout.Spec{spec}, p, c.record) {
+			text := fmt.Sprintf("step %d %g%% ", s.Step, 100*s.Weight)
+			if s.Fix != "" {
+				text += s.Fix
+			} else {
+				text += fmt.Sprintf("%d in %s %g/s %g", s.Looks, s.Over, s.Rate, s.Stable)
+			}
+			got = append(got, text)
+		}
+		compare.CheckNamed(t, name, c.want, got)
+	}
+}
+
+// TestSightText checks the sentence about a metric, and that equal settings of two metrics are simulated once.
+func TestSightText(t *testing.T) {
+	compared := &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors"), comparedMetric("other")}}
+	spec := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[1] = rollout.Step{Analysis: compared} }).head().workloads[0].spec
+	all := Sights([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10}, nil)
+	known := Known{}
+	known.Fill(all)
+	if len(all) != 6 || len(known) != 3 {
+		t.Fatalf("%d sights of %d settings", len(all), len(known))
+	}
+	for i, s := range all[:3] {
+		if o := all[i+3]; s.Found != o.Found || s.After != o.After || s.Blind != o.Blind {
+			t.Errorf("equal settings have the figures %+v and %+v", s, o)
+		}
+		if s.Found <= s.Blind || s.Blind <= s.Stable || i > 0 && s.Found >= all[i-1].Found {
+			t.Errorf("%+v: more requests show smaller differences", s)
+		}
+	}
+	shown := Sight{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
+		After: "4m12s", Blind: 0.022}
+	compare.CheckNamed(t, "a difference", "errors of web at step 2 (20% of requests, 10 looks in 5m): "+
+		"sees 2% → 2.4% in 9 of 10 releases after 4m12s at 100 req/s; nothing below +0.2 points", shown.Text())
+	shown.Found, shown.Looks, shown.Blind = 0, 1, 0.42
+	compare.CheckNamed(t, "no difference", "errors of web at step 2 (20% of requests, 1 look in 5m): "+
+		"sees no difference from 2% in 9 of 10 releases at 100 req/s; nothing below +40 points", shown.Text())
+	shown.Fix = noWindow
+	compare.CheckNamed(t, "a fixed window", "errors of web at step 2: "+noWindow, shown.Text())
+}
