@@ -92,8 +92,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result, or a list of one value, means no requests. The numbers may be fractions, because Prometheus
-// extrapolates. sampleOf rounds the bad requests down, and all requests to the nearest integer.
+// sampleOf parses [bad, all]. An empty result, or a list of one value, means no requests. The numbers may be fractions,
+// because Prometheus extrapolates. sampleOf rounds the bad requests down, and all requests to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {

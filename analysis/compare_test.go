@@ -175,7 +175,7 @@ func TestComparisonOfReleases(t *testing.T) {
 }
 
 func TestSampleOf(t *testing.T) {
-	for _, bad := range []any{nil, 5.0, []any{}, []any{1.0, 2.0, 3.0}, []any{-1.0, 5.0}, []any{"x", 5.0}, []any{math.Inf(1), 5.0}} {
+	for _, bad := range []any{5.0, []any{1.0, 2.0, 3.0}, []any{-1.0, 5.0}, []any{"x", 5.0}, []any{math.Inf(1), 5.0}} {
 		if got, err := sampleOf(bad); err == nil {
 			t.Errorf("%v is taken for %v", bad, got)
 		}
@@ -184,8 +184,10 @@ func TestSampleOf(t *testing.T) {
 	if err != nil || got != (sample{2, 100}) {
 		t.Errorf("rates become %v, %v", got, err)
 	}
-	if got, err := sampleOf([]any{math.NaN(), math.NaN()}); err != nil || got != (sample{}) {
-		t.Errorf("nothing counted becomes %v, %v", got, err)
+	for _, none := range []any{nil, []any{}, math.NaN(), []any{math.NaN(), math.NaN()}, []any{3.0}} {
+		if got, err := sampleOf(none); err != nil || got != (sample{}) {
+			t.Errorf("%v becomes %v, %v", none, got, err)
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func TestErrorsDoNotStart(t *testing.T) {
 
 // TestComparisonWithoutData checks that onNoData decides a comparison in which one version has no data.
 func TestComparisonWithoutData(t *testing.T) {
-	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
+	for onNoData, want := range map[NoData]Phase{NoDataError: Pending, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
 			m := Metric{Compare: &Compare{}, OnNoData: onNoData}
 			if got := judged(m, Progress{}, noon, pair[0], pair[1], noon); got.Phase != want {

@@ -95,7 +95,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
-	if look == nil || since.IsZero() || !IsSequential(m) {
+	window := WindowOf(m)
+	if look == nil || since.IsZero() || window == WindowOther {
 		return got, before
 	}
 	tests, ok := look.testsOf(before)
@@ -106,7 +107,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
-	add(next, baseOf(before, next, m), m, f)
+	add(next, baseOf(before, next, m, window), m, f)
 	if look.latency != nil && got.Phase.Done() {
 		got.Value = worstBound(next)
 	}
@@ -163,14 +164,14 @@ func add(next, last *Sequential, m Metric, f Family) {
 
 // baseOf returns the counts that a look is compared with. They begin anew with each weight, and after a loss of half of
 // the requests, as when the counters of a server restart.
-func baseOf(before, look *Sequential, m Metric) *Sequential {
+func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	base := &Sequential{Since: look.Since, Tests: make([]rollout.Test, len(look.Tests))}
 	isNew := before == nil || !before.Since.Equal(look.Since)
 	isReset := !isNew && (look.Canary < before.Canary/2 || look.Stable < before.Stable/2)
 	if !isNew && !isReset {
 		return before
 	}
-	if isReset || WindowOf(m) == WindowRelease {
+	if isReset || window == WindowRelease {
 		base.Canary, base.Stable = look.Canary, look.Stable
 		copy(base.Tests, look.Tests)
 	}
@@ -180,15 +181,15 @@ func baseOf(before, look *Sequential, m Metric) *Sequential {
 	for i := range base.Tests {
 		base.Tests[i].Logs = before.Tests[i].Logs
 	}
-	if base.Past = before.Past; m.Compare.MaxIncrease > 0 && (isReset || WindowOf(m) == WindowWeight) {
+	if base.Past = before.Past; m.Compare.MaxIncrease > 0 && (isReset || window == WindowWeight) {
 		bad, all := stableOf(before)
 		base.Past = []int{bad, all}
 	}
 	return base
 }
 
-// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). Of the requests of a look, the new version got the share p. If it
-// is not worse, each bad request is its own with a probability of at most p. With the given ratio, the probability is q.
+// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of the requests of a look. Each bad
+// request is a request to a version that is not worse with a probability of at most p. With the given ratio, it is q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
 // prior. The true distribution is hypergeometric, for which the product is smaller (Hoeffding 1963, theorem 4).

@@ -143,7 +143,8 @@ func TestRatiosAreFair(t *testing.T) {
 // looked returns the evidence after looks with the given counts: bad and all requests of the new version and of stable.
 func looked(m Metric, before *Sequential, since time.Time, looks ...[4]int) *Sequential {
 	for _, n := range looks {
-		_, before = Weigh(m, before, &Look{canary: sample{n[0], n[1]}, stable: sample{n[2], n[3]}}, since, Measurement{Phase: Successful}, Alone(m))
+		look := &Look{canary: sample{n[0], n[1]}, stable: sample{n[2], n[3]}}
+		_, before = Weigh(m, before, look, since, Measurement{Phase: Successful}, Alone(m))
 	}
 	return before
 }
@@ -207,8 +208,10 @@ func TestLatencies(t *testing.T) {
 		want   Phase
 		value  string
 	}{
-		"as fast":               {func(n int) any { return latencies(100*n, 0.1) }, Successful, "above 0.5: 40 of 6000 (0.667%), stable 162 of 24000 (0.675%)"},
-		"half of the traffic":   {func(n int) any { return latencies(50*n, 0.1) }, Successful, "above 0.5: 20 of 3000 (0.667%), stable 162 of 24000 (0.675%)"},
+		"as fast": {func(n int) any { return latencies(100*n, 0.1) }, Successful,
+			"above 0.5: 40 of 6000 (0.667%), stable 162 of 24000 (0.675%)"},
+		"half of the traffic": {func(n int) any { return latencies(50*n, 0.1) }, Successful,
+			"above 0.5: 20 of 3000 (0.667%), stable 162 of 24000 (0.675%)"},
 		"faster":                {func(n int) any { return latencies(100*n, 0.05) }, Successful, ""},
 		"slower":                {func(n int) any { return latencies(100*n, 0.12) }, Failed, ""},
 		"no requests":           {func(int) any { return nil }, Running, ""},
@@ -269,11 +272,12 @@ const zeros = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 // BenchmarkLooks judges 1,000 comparisons.
 func BenchmarkLooks(b *testing.B) {
 	m := elapsedMetric(time.Minute, 0)
-	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})
+	before, family := looked(m, nil, noon, [4]int{20, 1000, 80, 4000}), Alone(m)
 	for b.Loop() {
 		for range 1000 {
-			got, look := judgeCounts(m, Alone(m), Progress{Count: 5}, noon, Look{canary: sample{24, 1200}, stable: sample{95, 4800}}, noon.Add(5*time.Minute))
-			Weigh(m, before, look, noon, got, Alone(m))
+			counts := Look{canary: sample{24, 1200}, stable: sample{95, 4800}}
+			got, look := judgeCounts(m, family, Progress{Count: 5}, noon, counts, noon.Add(5*time.Minute))
+			Weigh(m, before, look, noon, got, family)
 		}
 	}
 }
