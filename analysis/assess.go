@@ -135,6 +135,8 @@ func assess(m Metric, p Progress) Progress {
 
 func conditionOf(m Metric) string {
 	switch {
+	case m.Compare != nil && m.Compare.Before:
+		return "compare: before"
 	case m.Compare != nil:
 		return "compare: stable"
 	case m.FailureCondition != "":

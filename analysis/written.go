@@ -33,7 +33,7 @@ type metricFile struct {
 }
 
 type compareFile struct {
-	To string `json:"to" needs:"write to: stable" oneOf:"stable" fix:"write to: stable"`
+	To string `json:"to" needs:"write to: stable" oneOf:"stable before" fix:"write to: stable"`
 	Compare
 }
 
@@ -74,6 +74,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	}
 	if f.Compare != nil {
 		m.Compare = &f.Compare.Compare
+		m.Compare.Before = f.Compare.To == "before"
 	}
 	if err := setProvider(m, f.Provider); err != nil {
 		return nil, err
@@ -129,6 +130,8 @@ func checkCompare(m *Metric) error {
 		return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
 	case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
 		return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
+	case c.Before && m.Provider != "prometheus":
+		return wrong("compare.to", "use prometheus, or a condition", "is before, but a query of provider %s has no time", m.Provider)
 	case c.By != "" && m.Provider != "prometheus":
 		return wrong("compare.by", "use prometheus, or remove by", "conflicts with the provider %s", m.Provider)
 	case c.By != "" && c.Histogram:

@@ -3,7 +3,9 @@ package render
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
@@ -30,6 +32,16 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 		finite: finite, into: &rollout.Analysis{}}
 	d.addAnalysis(m)
 	return m.into
+}
+
+// read returns a document's analysis after the release, or nil if f is nil.
+func (f *watchForm) read(d *document, at string) *rollout.Analysis {
+	if f == nil {
+		return nil
+	}
+	a := d.readAnalysis(at, &f.analysisForm, false)
+	a.For = f.For
+	return a
 }
 
 func (d *document) addAnalysis(m measured) {
@@ -123,7 +135,41 @@ func (a *assembly) instantiate(d *document) error {
 					metrics[i].Name)
 			}
 		}
+		if err := a.checkWatch(d, m, metrics); err != nil {
+			return err
+		}
 		m.into.Metrics = metrics
+	}
+	return nil
+}
+
+// checkWatch refuses metrics that cannot be measured during a watch, and comparisons that only a watch can make. Errors
+// and inconclusive measurements never end a watch.
+func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
+	length := m.into.For
+	for i := range metrics {
+		x := &metrics[i]
+		fail := func(fix, format string, args ...any) error {
+			return a.invalid(d.ref, m.at, fix, "metric "+x.Name+" "+format, args...)
+		}
+		switch before := x.Compare != nil && x.Compare.Before; {
+		case length == 0 && before:
+			return fail("write to: stable, or move the template to strategy.canary.watch",
+				"compares with the time before the release, and only a watch does so")
+		case length == 0:
+			continue
+		case x.Compare != nil && !before:
+			return fail("write to: before", "compares with stable, but after the release no pod has another version")
+		case x.Interval == 0:
+			return fail("give it an interval", "is measured only once")
+		case x.InitialDelay+x.Interval >= length:
+			return fail("shorten them, or watch longer", "has initialDelay and interval of %s together, as long as the watch",
+				x.InitialDelay+x.Interval)
+		case x.Count > 0 && x.InitialDelay+time.Duration(x.Count)*x.Interval < length:
+			a.warn("%s: %s: metric %s ends after %s, and the watch lasts %s: leave count out to measure until its end",
+				shortRef(d.ref), m.at, x.Name, rollout.Count(x.Count, "measurement"), length)
+		}
+		x.ConsecutiveErrorLimit, x.InconclusiveLimit = math.MaxInt32, math.MaxInt32
 	}
 	return nil
 }

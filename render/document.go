@@ -141,6 +141,7 @@ func (d *document) readCanary(form *canaryForm) {
 				"%d is beyond the %d steps, so nothing would be measured", a.StartingStep, len(c.Steps))
 		}
 	}
+	c.Watch = form.Watch.read(d, canaryPath+".watch")
 	d.checkSteps()
 }
 
@@ -216,6 +217,7 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	d.spec.BlueGreen, d.spec.Scaling = b, rollout.Surge
 	b.PrePromotion = d.readAnalysis(blueGreenPath+".prePromotionAnalysis", form.PrePromotion, true)
 	b.PostPromotion = d.readAnalysis(blueGreenPath+".postPromotionAnalysis", form.PostPromotion, true)
+	b.Watch = form.Watch.read(d, blueGreenPath+".watch")
 	d.spec.NewMetadata = d.readRole(blueGreenPath+".previewMetadata", form.PreviewMetadata)
 	d.spec.StableMetadata = d.readRole(blueGreenPath+".activeMetadata", form.ActiveMetadata)
 	switch {

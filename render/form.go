@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
@@ -75,6 +76,7 @@ type canaryForm struct {
 	Scaling                    rollout.Scaling `json:"scaling" own:"set the annotation gitrollout.dev/scaling" oneOf:"inPlace surge"`
 	Traffic                    *trafficForm    `json:"trafficRouting"`
 	Analysis                   *backgroundForm `json:"analysis"`
+	Watch                      *watchForm      `json:"watch" own:""`
 	_                          any             `field:"antiAffinity" notYet:"put the affinity into the pod template"`
 	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
@@ -83,6 +85,7 @@ type blueGreenForm struct {
 	rollout.BlueGreen
 	PrePromotion    *analysisForm `json:"prePromotionAnalysis"`
 	PostPromotion   *analysisForm `json:"postPromotionAnalysis"`
+	Watch           *watchForm    `json:"watch" own:""`
 	PreviewMetadata podMetadata   `json:"previewMetadata"`
 	ActiveMetadata  podMetadata   `json:"activeMetadata"`
 	_               any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
@@ -152,6 +155,12 @@ type analysisForm struct {
 type backgroundForm struct {
 	analysisForm
 	StartingStep int `json:"startingStep"`
+}
+
+// watchForm is the analysis after a release.
+type watchForm struct {
+	analysisForm
+	For time.Duration `json:"for" needs:"say how long to watch, as in 24h" min:"1" fix:"leave watch out for no watch"`
 }
 
 // argument is the value that a document gives to a template's argument.

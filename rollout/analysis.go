@@ -72,6 +72,8 @@ type Compare struct {
 	Histogram bool `json:"histogram,omitempty"`
 	// By is a label, such as user. The numbers count distinct values of this label instead of requests.
 	By string `json:"by,omitempty"`
+	// Before means that the version before the release is compared, at the time before the release, instead of stable.
+	Before bool `json:",omitempty"`
 }
 
 // SecretRef names one key of a Secret in the app's namespace.
@@ -116,7 +118,8 @@ func (p MetricProgress) Last() (Measurement, bool) {
 
 // AnalysisRun is one run of an analysis for a release: at a step, in the background, or around a blue-green switch.
 type AnalysisRun struct {
-	// Name is web/step-2, web/background or, in an experiment, web/step-2/errors. For a step named soak, it is web/soak.
+	// Name is web/step-2, web/background, web/watch or, in an experiment, web/step-2/errors. For a step named soak, it is
+	// web/soak.
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
@@ -134,11 +137,32 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // index of the step at which a background analysis starts
+	StartingStep int           // index of the step at which a background analysis starts
+	For          time.Duration `json:",omitempty"` // how long a watch lasts; 0 for all other analyses
 }
 
-// Metrics returns the metrics of all analyses in a Spec, including the analyses of experiments.
-func (s Spec) Metrics() (metrics []Metric) {
+// Watched returns the analysis after a release of the workload, or nil.
+func (s Spec) Watched() *Analysis {
+	switch {
+	case s.Canary != nil:
+		return s.Canary.Watch
+	case s.BlueGreen != nil:
+		return s.BlueGreen.Watch
+	}
+	return nil
+}
+
+// Metrics returns the metrics of all analyses in a Spec, including the analyses of experiments and of the watch.
+func (s Spec) Metrics() []Metric {
+	metrics := s.ReleaseMetrics()
+	if w := s.Watched(); w != nil {
+		metrics = append(metrics, w.Metrics...)
+	}
+	return metrics
+}
+
+// ReleaseMetrics returns the metrics of all analyses during a release.
+func (s Spec) ReleaseMetrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {
 		analyses = append(analyses, c.Analysis)

@@ -26,7 +26,8 @@ func TestMetricsOfASpec(t *testing.T) {
 			{Analysis: of("a")},
 			{Experiment: &Experiment{Analyses: []ExperimentAnalysis{{Name: "x", Analysis: of("b")}, {Name: "y", Analysis: of("c")}}}},
 		}}}, []string{"a", "b", "c"}},
-		"before and after the switch": {Spec{BlueGreen: &BlueGreen{PrePromotion: of("a"), PostPromotion: of("b")}}, []string{"a", "b"}},
+		"before and after the switch": {Spec{BlueGreen: &BlueGreen{PrePromotion: of("a"), PostPromotion: of("b"), Watch: of("c")}},
+			[]string{"a", "b", "c"}},
 	} {
 		got := Mapped(c.spec.Metrics(), func(m Metric) string { return m.Name })
 		slices.Sort(got)

@@ -161,6 +161,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
 	case s.Draining != nil && (s.Stable == nil || s.Release != nil):
 		return nil, Invalidf(file, "former", "is set without stable, or together with release")
+	case s.Watch != nil && (s.Phase != Healthy || s.Stable == nil || s.Release != nil):
+		return nil, Invalidf(file, "watch", "is set without stable, together with release, or while the phase is %s", s.Phase)
 	case s.Phase == Degraded && s.Stable == nil:
 		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)
 	}

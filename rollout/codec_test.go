@@ -132,6 +132,37 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 }
 
+// TestWatchIsRead checks that a state file with a watch is read as written, and that a watch without a stable version, beside a release
+// or in another phase is refused.
+func TestWatchIsRead(t *testing.T) {
+	s := fullState()
+	s = s.AtRest(Healthy, "")
+	s.Watch = &Watch{Until: noon.Add(24 * time.Hour), Began: noon, Former: *s.Stable}
+	data, err := s.Encode()
+	must(t, err)
+	back, err := ParseState("state.yaml", data)
+	must(t, err)
+	s.APIVersion, s.Kind = APIVersion, "RolloutState"
+	compare.CheckNamed(t, "round trip", s, *back)
+	ended := s
+	if ended.Watch = nil; !s.IsTransition(&ended) {
+		t.Error("the end of a watch is no transition")
+	}
+	for name, change := range map[string]func(*State){
+		"degraded":         func(s *State) { s.Phase = Degraded },
+		"without stable":   func(s *State) { s.Stable = nil },
+		"beside a release": func(s *State) { s.Release = fullState().Release },
+	} {
+		wrong := s
+		change(&wrong)
+		data, err := wrong.Encode()
+		must(t, err)
+		if _, err := ParseState("state.yaml", data); err == nil || !strings.Contains(err.Error(), "watch") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestManyDocuments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data string

@@ -52,6 +52,7 @@ type Canary struct {
 	PingPong                   *PingPong      `json:"pingPong"` // two Services in place of StableService and CanaryService
 	Traffic                    *Traffic       // nil: weights are shares of pods, not of requests
 	Analysis                   *Analysis      // analysis in the background of the release; nil for none
+	Watch                      *Analysis      `json:",omitempty"`         // analysis after the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
@@ -96,6 +97,7 @@ type BlueGreen struct {
 
 	PrePromotion  *Analysis // analysis before the switch
 	PostPromotion *Analysis // analysis after the switch
+	Watch         *Analysis `json:",omitempty"` // analysis after the release
 }
 
 // Step is one step of a release. Apart from Name and Headers, exactly one field is set.

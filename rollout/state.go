@@ -56,6 +56,7 @@ type State struct {
 	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each changed workload of Release
 	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // runs for Release, Stable or the last rejected release
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // the present rollback; set only while Aborting
+	Watch      *Watch        `json:"watch,omitempty" serial:"yes"`    // of Stable, after its release; set only while Healthy
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // rejected versions, newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions that were stable, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
@@ -139,6 +140,13 @@ func (r *Release) Same(o *Release) bool {
 		return r == o
 	}
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
+}
+
+// Watch is the period after a release in which a failed analysis returns the app to the version before the release.
+type Watch struct {
+	Until  time.Time `json:"until"`
+	Began  time.Time `json:"began"`  // when the release began
+	Former Release   `json:"former"` // the version before the release
 }
 
 // Draining is the previous stable version, while its pods still exist. These pods get no requests.

@@ -11,10 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates has the AnalysisTemplates of random analyses: a metric measured three times, a metric without a count, and a Job.
+// analysisTemplates has the AnalysisTemplates of random analyses: a metric measured three times, metrics without a count, and a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
+	analysisTemplate("after", map[string]any{"interval": "15s", "provider": web}),
 	analysisTemplate("suite", map[string]any{"provider": map[string]any{"job": map[string]any{"spec": map[string]any{
 		"template": map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "suite", "image": "example/suite:v1"}},
@@ -58,7 +59,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 
 // isMeasured reports whether the workload's Rollout document has analyses.
 func (w workloadSource) isMeasured() bool {
-	return !w.plain && (w.canary["analysis"] != nil || w.hasStep("analysis") ||
+	return !w.plain && (w.isWatched() || w.canary["analysis"] != nil || w.hasStep("analysis") ||
 		w.blueGreen["prePromotionAnalysis"] != nil || w.blueGreen["postPromotionAnalysis"] != nil)
 }
 
@@ -109,7 +110,7 @@ func (l *lab) Measured(app string) (all []strategies.Measured) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool {
 		over := t.app == app && !t.due.After(l.u.kube.Now)
 		if over {
-			all = append(all, t.Judge(strategies.Result{At: l.process.now(), Samples: -1, Phase: l.verdict(t.Release)}))
+			all = append(all, t.Judge(strategies.Result{At: l.process.now(), Samples: -1, Phase: l.verdict(t.Measure)}))
 		}
 		return over
 	})
@@ -123,8 +124,11 @@ func (l *lab) Measured(app string) (all []strategies.Measured) {
 	return all
 }
 
-func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
-	isBad := release != "" && release[len(release)-1]%4 == 0
+func (l *lab) verdict(m strategies.Measure) rollout.AnalysisPhase {
+	isBad := m.Release != "" && m.Release[len(m.Release)-1]%4 == 0
+	if strings.HasSuffix(m.Run, "/watch") { // more versions are bad only after their promotion
+		isBad = m.Release[len(m.Release)-1]%4 < 3
+	}
 	switch n := l.u.rng.IntN(12); {
 	case l.u.calm:
 		return rollout.AnalysisSuccessful
@@ -166,7 +170,8 @@ func (p *promises) checkMeasuring() {
 		}
 		for _, t := range l.tasks {
 			s := p.u.oracle.states[t.app]
-			if releaseOf(s) != t.Release || s.Release == nil || s.Phase == rollout.Aborting || t.Started.Before(s.Release.Since) {
+			isOver := releaseOf(s) != t.Release || s.Release == nil || s.Phase == rollout.Aborting || t.Started.Before(s.Release.Since)
+			if isOver && !isWatching(s, t.Measure) {
 				p.fail(lawOver, "%s: %s of %s is being measured, which is over", t.app, t.Run, t.Release)
 			}
 		}
@@ -177,6 +182,10 @@ func (p *promises) checkMeasuring() {
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]
+	if s.Watch != nil && s.Draining == nil && u.rng.IntN(3) == 0 {
+		u.decide(i, "an abort of a watch", rollout.Abort, s.Stable.Hash)
+		return true
+	}
 	isGoing := slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return !r.Phase.Done() })
 	if s.Phase == rollout.Degraded && len(s.Rejected) > 0 {
 		u.decide(i, "a retry of what was rejected", rollout.Retry, s.Rejected[0].Hash)

@@ -70,6 +70,7 @@ var lawMutations = []mutation{
 	{"an analysis of a past release judges", "Analyses PeopleAndAnalyses", 77, func(p starting) {
 		p.Analyzer = &pastLab{lab: p.u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
 	}},
+	{"a watch outlives a newer push", "Decays", 52, renders(blinkered)},
 	{"workloads without pods pass gates", "People PeopleAndSizes", 25, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		empty := map[rollout.Workload]string{}
 		for _, pr := range s.Progress {

@@ -19,6 +19,9 @@ func (u *universe) actor(name string) *actor {
 // people makes a user push, promote, revert or make a mistake.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
+	if u.chaos.decays && u.oracle.states[u.head().apps[i].name].Watch != nil && u.rng.IntN(8) > 0 {
+		return // most watches end without a push
+	}
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
 		u.human(i)
 		return
@@ -141,6 +144,9 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	w.setSteps(steps)
 	if c.analyses {
 		randomAnalyses(rng, w)
+	}
+	if c.decays {
+		randomWatch(rng, w)
 	}
 }
 

@@ -36,6 +36,7 @@ type promises struct {
 	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
 	made     map[string]time.Time          // when Kubernetes created each pod
 	weights  map[rollout.Workload]*weight  // the weights of experiments, by the experiment's Deployment
+	watches  map[string]bool               // watches that have gone back
 }
 
 // law is the short name of a law.
@@ -70,7 +71,8 @@ const (
 	lawNow     law = "now"          // abort --now rolls its app back, and does nothing else
 	lawRestart law = "restart"      // a restart replaces each older pod once, while no release is in flight
 	lawWeights law = "weights"      // pods of an experiment are ready while proxies may send them users' requests
-	lawOver    law = "over"         // measurements belong to one release, and end with this release
+	lawOver    law = "over"         // measurements belong to one release, and end with this release or its watch
+	lawWatch   law = "watch"        // a watch goes back at most once, for a failure, and never acts on a newer push
 )
 
 // notKept has the laws that are known to be broken, with the reason.
@@ -127,6 +129,7 @@ func newPromises(u *universe) *promises {
 		recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		glass: map[string]rollout.BreakGlass{}, left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
 		made: map[string]time.Time{}, weights: map[rollout.Workload]*weight{},
+		watches: map[string]bool{},
 	}
 }
 
@@ -311,6 +314,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
+	p.checkWatch(by, app, was, is)
 	p.checkGlass(by, app, was, is)
 }
 
@@ -895,7 +899,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 			}
 		}
 	}
-	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject || p.isAsked(w, s.Serial) {
+	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject || p.isAsked(w, s.Serial) || p.hasDecayed(s) {
 		p.excuse(w)
 	}
 	// After pods were killed, users reach the remaining pods. With a wrong clock, a process does not know how long pods have been ready.
@@ -1028,6 +1032,7 @@ func (p *promises) atRest() {
 		p.checkWayOut(&a)
 	}
 	p.checkMeasuring()
+	p.checkWatched()
 	p.checkRestart("")
 }
 

@@ -293,6 +293,9 @@ func TestShortcut(t *testing.T) {
 				if seed%2 == 1 {
 					randomAnalyses(rng, w)
 				}
+				if seed%4 < 2 {
+					randomWatch(rng, w)
+				}
 			}
 			if seed%5 > 2 && seed%4 != 1 { // no hooks with partitioned kinds
 				s.apps[i].hooks = randomHooks(rng, s.apps[i].id)

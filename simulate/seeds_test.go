@@ -44,6 +44,8 @@ var worlds = []world{
 	{"Meddling", chaos{meddling: true, crashes: true}},
 	{"Experiments", chaos{experiments: true, scales: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
 	{"Analyses", chaos{analyses: true, crashes: true, bad: true}},
+	{"Decays", chaos{decays: true, crashes: true, git: true}},
+	{"PeopleAndDecays", chaos{humans: true, decays: true, analyses: true}},
 	{"Pumps", chaos{pumps: true, bad: true}},
 	{"SlowGit", chaos{pumps: true, git: true, crashes: true, bad: true, kills: true}},
 	{"SlowApps", chaos{pumps: true, api: true, bad: true, stale: true, scales: true}},
@@ -177,7 +179,11 @@ func (l seedRun) String() string {
 func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := newUniverse(seed, c, m, verbose)
 	u.start()
-	for range 60 + u.rng.IntN(240) {
+	acts := 60 + u.rng.IntN(240)
+	if c.decays && !c.humans {
+		acts *= 3 // a watch takes longer than a release
+	}
+	for range acts {
 		if u.failure != "" {
 			return u
 		}

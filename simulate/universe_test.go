@@ -39,6 +39,7 @@ type chaos struct {
 
 	experiments bool // steps have experiments
 	analyses    bool // releases have analyses at steps, in the background and around switches
+	decays      bool // releases are watched after the promotion, and some versions become bad then
 	humans      bool // users edit steps, settings, names, replicas and the configuration, and merge proposals late
 	edits       bool // users remove or add all steps during a release
 	sets        kind // turns Deployments into StatefulSets or another kind; nil keeps Deployments
@@ -141,7 +142,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	}}
 	u.labs = map[string]*lab{}
 	u.parts.Wrap = func(p *Process, o *reconciler.Options) {
-		if c.analyses {
+		if c.analyses || c.decays {
 			u.labs[p.Name] = &lab{u: u, process: p}
 			o.Analyzer = u.labs[p.Name]
 		}
@@ -190,6 +191,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			}
 			if c.analyses {
 				randomAnalyses(u.rng, w)
+			}
+			if c.decays {
+				randomWatch(u.rng, w)
 			}
 		}
 	}

@@ -165,6 +165,9 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 	if s.Draining != nil { // the pods of this release are kept for a rollback
 		commits = append(commits, s.Draining.Release.Commit)
 	}
+	if s.Watch != nil {
+		commits = append(commits, s.Watch.Former.Commit)
+	}
 	return slices.ContainsFunc(commits, func(commit string) bool {
 		r := o.at(app, commit)
 		if r == nil {
@@ -187,6 +190,9 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 // goesBack reports whether an object changes a workload from another version to the stable version.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
 	w, is := o.u.kube.WorkloadOf(object.Ref())
+	if s.Watch != nil {
+		s.Release, s.Stable = s.Stable, &s.Watch.Former
+	}
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
 		return false
 	}

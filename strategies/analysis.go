@@ -21,6 +21,7 @@ type runOf struct {
 	name       string
 	analysis   *rollout.Analysis
 	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
+	before     time.Time           // when the watched release began; zero if the analysis is no watch
 }
 
 // isTried reports whether a release needs analyses at its steps. An already verified version (Fast) needs no analysis.
@@ -49,6 +50,11 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
+// neededRuns returns the analyses of the release in flight, and of the watch.
+func neededRuns(in Input) []runOf {
+	return append(wantedRuns(in.State, stagedIn(in)), watchRuns(in)...)
+}
+
 // Suffixes of run names. runName does not use step names that equal a suffix, so that run names are unique.
 const (
 	backgroundRun = "/background"
@@ -58,7 +64,7 @@ const (
 // runName returns a run's name: web/soak for the step "soak", or web/step-2 if the second step has no usable name.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
-	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
+	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
 		name = stepRun + strconv.Itoa(m.Step+1)
 	}
 	return m.Label + name
@@ -87,7 +93,7 @@ func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in),
 
 // Going returns a state's analyses that are still running.
 func Going(s rollout.State) []rollout.AnalysisRun {
-	if !isTried(s) {
+	if !isTried(s) && s.Watch == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
@@ -95,15 +101,15 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 
 // withAnalyses starts a state's runs, records changes that must survive a restart, and lists the due measurements.
 func withAnalyses(in, _ Input, d Decision) Decision {
-	if d.Stale || d.State.Release == nil {
+	if d.Stale || d.State.Release == nil && in.State.Watch == nil && d.State.Watch == nil {
 		return d
 	}
 	changed := !d.State.Equal(&in.State)
 	in.State = d.State
-	wanted := wantedRuns(d.State, stagedIn(in))
+	wanted := neededRuns(in)
 	runs := Runs(in)
 	for _, w := range wanted {
-		begun := analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now)
+		begun := analysis.Start(w.name, cmp.Or(d.State.Release, d.State.Stable).Hash, w.analysis.Metrics, in.Now)
 		switch i := slices.IndexFunc(runs, w.isRun); {
 		case i < 0:
 			runs, changed = append(runs, begun), true
@@ -131,7 +137,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. If the parameter all is true, good measurements count too, as restarts repeat them.
+// number of consecutive errors. If the parameter all is true, good measurements count too, as restarts repeat them. A
+// watch has no limit of errors and inconclusive measurements, so they are not recorded.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -141,8 +148,9 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 		if p.Metric != was.Metric {
 			return true
 		}
-		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || all && p.Count != was.Count
-		if counted || p.ConsecutiveErrors != was.ConsecutiveErrors || p.Phase.Done() != was.Phase.Done() {
+		counted := p.Failed != was.Failed || all && p.Count != was.Count || !isWatch(live) &&
+			(p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors)
+		if counted || p.Phase.Done() != was.Phase.Done() {
 			return true
 		}
 	}
@@ -270,6 +278,9 @@ type Measure struct {
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
+
+	// Before is the time at which a comparison with the version before the release measures this version; else zero.
+	Before time.Time
 }
 
 // Result is a provider's answer to a measurement.
@@ -333,8 +344,13 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			due := Measure{
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
-				Since: w.Entered, ReleaseSince: in.State.Release.Since,
-				Family: familyOf(metricsOf(stagedIn(in)), metric), IsSteady: isSteady(w.Staged),
+				Before: w.before, IsSteady: isSteady(w.Staged),
+				Family: familyOf(rivals(in, w, wanted), metric),
+			}
+			if due.Since = w.Entered; w.before.IsZero() {
+				due.ReleaseSince = in.State.Release.Since
+			} else {
+				due.Since, due.ReleaseSince = r.Started, w.before
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // the ReplicaSets do not exist yet or are gone
@@ -367,13 +383,7 @@ func asksAbout(m rollout.Metric, version string) bool {
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)
-	if in.State.Release == nil {
-		return runs
-	}
-	wanted, metrics := wantedRuns(in.State, stagedIn(in)), metricsOf(stagedIn(in))
-	ofRelease := slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
-		return r.Release != in.State.Release.Hash || r.Started.Before(in.State.Release.Since)
-	})
+	wanted := neededRuns(in)
 	for i, r := range runs {
 		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue
@@ -384,7 +394,7 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 				continue
 			}
 			m := w.analysis.Metrics[at]
-			measurement, evidence := weighed(familyOf(metrics, m), ofRelease, m, got)
+			measurement, evidence := weighed(familyOf(rivals(in, w, wanted), m), relatives(in, runs, w), m, got)
 			runs[i] = analysis.Record(r, m, measurement, evidence)
 		}
 	}

@@ -28,7 +28,7 @@ type Input struct {
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // when the app and its objects became healthy or unhealthy
 	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
-	Left      *rollout.Render       // the render of the release that is rolled back; nil if unreadable or without rollback
+	Left      *rollout.Render       // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
 	Unread    bool                  // the commit of Left is still being read
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	plans     plan.Cache
@@ -87,6 +87,7 @@ func Decide(in Input) Decision {
 // adjustments change each decision, in this order. The parameter given is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
+	withWatch,     // begins a watch, whose analyses the next adjustment starts
 	withAnalyses,  // starts analyses, so it runs before withDraining can make the release stable
 	withReplicas,  // records the replicas of the head in every decision
 	withDraining,  // records a release as stable once the release serves all users
@@ -143,6 +144,9 @@ func decide(in Input) Decision {
 	case in.State.Release != nil:
 		return decideInFlight(in)
 	}
+	if d, failed := wayBack(in); failed {
+		return d
+	}
 	return decideAtRest(in)
 }
 
@@ -158,6 +162,11 @@ func decideHeld(in Input) Decision {
 	}
 	if reason := mustRetreat(in); reason != "" && s.Stable != nil {
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+	}
+	if s.Release == nil {
+		if d, failed := wayBack(in); failed {
+			return d
+		}
 	}
 	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit)
 	d.Requeue = heldUntil(in)

@@ -1,17 +1,40 @@
 package strategies
 
 import (
+	"cmp"
+	"slices"
+
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-func metricsOf(all []workloads.Staged) (metrics []rollout.Metric) {
-	for _, w := range all {
-		metrics = append(metrics, w.Spec.Metrics()...)
+// rivals returns the metrics that share alpha with the metrics of an analysis: all metrics of the release, or of the
+// watch.
+func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
+	if w.before.IsZero() {
+		for _, m := range stagedIn(in) {
+			metrics = append(metrics, m.Spec.ReleaseMetrics()...)
+		}
+		return metrics
+	}
+	for _, o := range wanted {
+		if !o.before.IsZero() {
+			metrics = append(metrics, o.analysis.Metrics...)
+		}
 	}
 	return metrics
+}
+
+// relatives returns the runs whose evidence counts with the evidence of an analysis: all runs of the release's present
+// attempt, or of the watch.
+func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.AnalysisRun {
+	release := cmp.Or(in.State.Release, in.State.Stable)
+	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
+		isOther := w.before.IsZero() && r.Started.Before(release.Since)
+		return isOther || r.Release != release.Hash || isWatch(r) == w.before.IsZero()
+	})
 }
 
 // familyOf returns the family of a metric: all metrics of a release that compare versions and can fail the release.

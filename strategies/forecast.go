@@ -20,6 +20,8 @@ type Forecast struct {
 	Ends     time.Time     // lower bound; zero if unknown
 	AtLeast  time.Duration // the least duration of all stages, without waits for the calendar
 	Gates    int           // the number of promotions that users must make
+	Watch    time.Duration // the time after the release in which a failed analysis returns the app; 0: none
+	WayBack  time.Duration // the duration of this return, if each batch of pods is ready within progressDeadlineSeconds
 }
 
 // ForecastStage is one entry of a Forecast: a stage of the release, or the promotion at the end of the release.
@@ -89,6 +91,10 @@ func Predict(in Planned) Forecast {
 	c.at = c.at.Add(end.AtLeast)
 	f.add(end)
 	f.Ends = c.moment()
+	if a := in.Spec.Watched(); a != nil && !in.First && !in.Fast {
+		deadline := time.Duration(in.Spec.ProgressDeadlineSeconds) * time.Second
+		f.Watch, f.WayBack = a.For, time.Duration(batches(in.Spec, in.Replicas, in.Replicas, 0))*deadline
+	}
 	return f
 }
 
@@ -213,15 +219,17 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	}
 }
 
-// rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
-// maxUnavailable pods start per minReadySeconds. If the parameter extra is larger than maxSurge, extra replaces
-// maxSurge. For example, 10 pods with maxSurge 2 and maxUnavailable 1 start in four batches.
+// rollingUpdate returns the least duration of a rolling update that starts the missing pods.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
-	if missing <= 0 {
-		return 0
-	}
+	return time.Duration(batches(spec, n, missing, extra)) * plan.MinReady(spec)
+}
+
+// batches returns in how many batches a rolling update starts the missing pods. At most maxSurge + maxUnavailable pods
+// start per minReadySeconds. If the parameter extra is larger than maxSurge, extra replaces maxSurge. For example, 10
+// pods with maxSurge 2 and maxUnavailable 1 start in four batches.
+func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
-	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
+	return (max(missing, 0) + turn - 1) / turn
 }
 
 // GoesOn returns each workload's progress after the release in flight continues with the steps in head. If back is

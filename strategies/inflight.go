@@ -113,7 +113,7 @@ func mustRetreat(in Input) string {
 	case RequestedAbort(in) != "":
 		return RequestedAbort(in)
 	case s.Draining != nil:
-		return "" // the release is stable, so only an abort rolls it back
+		return watchFailed(in) // the release is stable, so only an abort or its watch rolls it back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {

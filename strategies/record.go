@@ -64,8 +64,13 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states have the same objects. It returns false unless both are at steps of one release.
+// isStill reports whether two states have the same objects. It returns false unless both are at steps of one release,
+// or only a watch differs.
 func isStill(in Input, a, b rollout.State) bool {
+	if a.Watch != nil && a.Release == nil && b.Release == nil { // a watch and its analyses affect no object
+		a, b = unmoved(a), unmoved(b)
+		return a.Equal(&b)
+	}
 	if in.Source == nil || !workloads.IsHeld(a) || !workloads.IsHeld(b) {
 		return false
 	}
@@ -88,6 +93,7 @@ func isStill(in Input, a, b rollout.State) bool {
 // unmoved returns a state without the fields that affect no object.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
+	s.Watch = nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	s.Progress = slices.Clone(s.Progress)
 	for i, p := range s.Progress {

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ type scriptSpec struct {
 	BlueGreen     *rollout.BlueGreen `json:"blueGreen"`
 	PrePromotion  *scriptAnalysis    `json:"prePromotion"`
 	PostPromotion *scriptAnalysis    `json:"postPromotion"`
+	Watch         *scriptAnalysis    `json:"watch"`
 }
 
 type scriptStep struct {
@@ -66,6 +68,7 @@ type scriptAnalysis struct {
 	FailureLimit int      `json:"failureLimit"`
 	SuccessLimit int      `json:"consecutiveSuccessLimit"`
 	DryRun       []string `json:"dryRun"`
+	For          string   `json:"for"` // the length of a watch
 }
 
 func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
@@ -73,11 +76,14 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	if a == nil {
 		return nil
 	}
-	out := &rollout.Analysis{StartingStep: a.StartingStep}
+	out, errors := &rollout.Analysis{StartingStep: a.StartingStep}, 4
+	if a.For != "" { // as in package render
+		out.For, errors = readDuration(t, a.For), math.MaxInt32
+	}
 	for _, name := range a.Metrics {
 		out.Metrics = append(out.Metrics, rollout.Metric{
 			Name: name, Interval: readDuration(t, cmp.Or(a.Interval, "1m")), Count: a.Count, FailureLimit: a.FailureLimit,
-			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: 4, Retention: 10,
+			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: errors, InconclusiveLimit: errors - 4, Retention: 10,
 			DryRun: slices.Contains(a.DryRun, name),
 		})
 	}
@@ -142,14 +148,16 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 	if spec.BlueGreen != nil {
 		spec.Scaling = rollout.Surge
 		spec.BlueGreen.PrePromotion, spec.BlueGreen.PostPromotion = doc.PrePromotion.read(t), doc.PostPromotion.read(t)
+		spec.BlueGreen.Watch = doc.Watch.read(t)
 		return spec
 	}
-	spec.Canary = &rollout.Canary{}
+	spec.Canary = &rollout.Canary{Watch: doc.Watch.read(t)}
 	if c := doc.Canary; c != nil {
 		*spec.Canary = rollout.Canary{
 			StableService: c.StableService, CanaryService: c.CanaryService, MinPodsPerReplicaSet: c.MinPodsPerReplicaSet,
 			AbortScaleDownDelaySeconds: c.AbortScaleDownDelaySeconds, ScaleDownDelaySeconds: c.ScaleDownDelaySeconds,
 			Steps: readSteps(t, c.Steps), Analysis: c.Background.read(t), ReplicaProgressThreshold: c.Threshold,
+			Watch: spec.Canary.Watch,
 		}
 		if c.Settle != "" {
 			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale

@@ -329,6 +329,9 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	if s.Release != nil && s.Phase == rollout.Aborting {
 		in.Left = l.git.at(s.Release.Commit)
 	}
+	if s.Watch != nil {
+		in.Left = l.git.at(s.Watch.Former.Commit)
+	}
 	for d := Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = Decide(in) {
 		in = l.answer(in, *d.Ask)
 	}

@@ -47,8 +47,12 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
 	}
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
+	if at := s.request.At; !at.IsZero() {
+		form.Set("time", unixSeconds(at))
+	}
 	if c.RangeQuery != nil {
-		now := s.deps.Now()
+		now := cmp.Or(s.request.At, s.deps.Now())
+		form.Del("time")
 		start, errStart := moment(c.RangeQuery.Start, now)
 		end, errEnd := moment(c.RangeQuery.End, now)
 		if err := cmp.Or(errStart, errEnd); err != nil {

@@ -21,6 +21,7 @@ type Request struct {
 
 	Workload rollout.Workload  // the name is sent to webhooks; the workload owns Jobs
 	Hash     string            // the new version's pod-template-hash, for webhooks
+	At       time.Time         // the time of Prometheus' query; zero: now
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running

@@ -20,6 +20,9 @@ type Workload struct {
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
 	Full   int     `json:"full,omitempty"`   // the weight at which the new version gets all requests
 	Stages []Stage `json:"stages,omitempty"`
+
+	Watch   Span `json:"watch,omitempty"`   // how long analyses may return the app after the release
+	WayBack Span `json:"wayBack,omitempty"` // how long this return takes at most, unless pods are late
 }
 
 // Name returns NAMESPACE/NAME.
@@ -93,7 +96,7 @@ func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 
 func stagesOf(f strategies.Forecast, sized string) Workload {
 	w := Workload{Workload: f.Workload, Kind: f.Workload.Ref().Kind, Strategy: string(f.Strategy), Staged: true,
-		Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
+		Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full, Watch: Span(f.Watch), WayBack: Span(f.WayBack)}
 	for _, s := range f.Stages {
 		w.Stages = append(w.Stages, Stage{
 			Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: s.Canary, Stable: s.Stable, Wait: s.Wait,

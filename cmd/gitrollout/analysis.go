@@ -137,7 +137,9 @@ func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, err
 			return nil
 		}
 		for _, a := range same[0].Spec.Args {
-			declared = append(declared, a.Name)
+			if !slices.Contains(declared, a.Name) {
+				declared = append(declared, a.Name)
+			}
 		}
 		return same[0].Template
 	}

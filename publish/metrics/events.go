@@ -82,6 +82,9 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 			}
 		}
 	}
+	if before.Watch != nil && after.Phase == rollout.Aborting { // the release was stable before
+		c.Started, c.Outcome, c.Until = false, Rejected, span(before.Watch.Began, now)
+	}
 	if before.Phase == rollout.Aborting && after.Phase != rollout.Aborting && before.Rollback != nil {
 		c.Retreat = span(before.Rollback.Routed, now)
 	}

@@ -102,6 +102,8 @@ func TestBetween(t *testing.T) {
 		"a rollback that goes on": {back(true), back(true), fresh, Change{}},
 		"a rejection of another version": {inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other,
 			Change{Phase: rollout.Aborting, Outcome: Superseded}},
+		"a watch goes back": {with(serving(9*time.Minute), func(s *rollout.State) { s.Watch = &rollout.Watch{Began: noon} }), back(true), fresh,
+			Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(10)}},
 		"the clock was ahead": {inFlight, serving(-time.Second), fresh,
 			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(0)}},
 	} {

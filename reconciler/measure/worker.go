@@ -279,6 +279,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
 		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Compare: t.Metric.Compare,
 		Secrets: secrets,
+		At:      map[bool]time.Time{true: t.Before}[suffix != ""],
 	}, err
 }
 

@@ -44,7 +44,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
 		return in.Head.Render.Release()
-	case verb == rollout.Restart && in.State.Stable != nil:
+	case in.State.Stable != nil && (verb == rollout.Restart || verb == rollout.Abort && isWatched(in)):
 		return in.State.Stable.Hash
 	case verb != Undo && coming != nil:
 		return coming.Hash
@@ -321,7 +321,9 @@ func endHold(in strategies.Input) (decision, error) {
 
 func abort(in strategies.Input, reason string) (decision, error) {
 	release, then := strategies.Coming(in), ""
-	if release != nil {
+	if isWatched(in) {
+		release, then = in.State.Stable, "the watch ends and the version stays; to go back: gitrollout undo "+in.App.Name
+	} else if release != nil {
 		then = in.App.Name + " rejects the release at the next pass, before the release begins; a running Job is not stopped"
 	} else {
 		var err error
@@ -394,5 +396,3 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	}
 	return s.Release, nil
 }
-
-func watchHint(app string) string { return "watch: gitrollout get " + app + " -w" }

@@ -82,6 +82,23 @@ func shop() strategies.Input {
 	}
 }
 
+// TestAbortOfAWatch checks the abort of a watch: the file names the stable version, and this version stays. While the old pods are kept,
+// or without a watch, there is nothing to abort.
+func TestAbortOfAWatch(t *testing.T) {
+	in := shop()
+	in.State = in.State.AtRest(rollout.Healthy, "")
+	in.State.Watch = &rollout.Watch{Until: hour(20), Former: rollout.Release{Hash: "h1-0"}}
+	abort := Action{Verb: rollout.Abort, Release: "h1-1", Reason: "noise"}
+	file, o := decided(t, in, abort)
+	compare.Contains(t, file, "reason: noise\nrelease: h1-1")
+	compare.Contains(t, o.Effect, "the watch ends and the version stays; to go back: gitrollout undo shop")
+	compare.CheckNamed(t, "about the watched version", error(nil), abort.StillAbout(in))
+	in.State.Draining = &rollout.Draining{}
+	refused(t, in, abort, "no release is in flight")
+	in.State.Draining, in.State.Watch = nil, nil
+	refused(t, in, abort, "no release is in flight")
+}
+
 // TestPromoteOverAWayBack checks a full promotion of the head during a rollback. The promotion is accepted, because the
 // rollback may never end. If the head's version was rejected, the promotion is refused.
 func TestPromoteOverAWayBack(t *testing.T) {

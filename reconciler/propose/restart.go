@@ -28,3 +28,10 @@ func restart(in strategies.Input) (decision, error) {
 		then: fmt.Sprintf("gitrollout deletes the pods of %s from before %s, within maxUnavailable; %s", in.App.Name,
 			p.RestartAt.Format(time.RFC3339), watchHint(in.App.Name))}, nil
 }
+
+// isWatched reports whether an abort ends the watch of the stable version, because no other release can be aborted.
+func isWatched(in strategies.Input) bool {
+	return in.State.Watch != nil && in.State.Draining == nil && strategies.Coming(in) == nil
+}
+
+func watchHint(app string) string { return "watch: gitrollout get " + app + " -w" }

@@ -40,7 +40,11 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	if !errors.Is(err, ErrNotReady) {
 		err = nil
 	}
-	if left := a.State.Release; left != nil && a.State.Phase == rollout.Aborting {
+	left, w := a.State.Release, a.State.Watch
+	if w != nil {
+		left = &w.Former
+	}
+	if left != nil && (w != nil || a.State.Phase == rollout.Aborting) {
 		var unread error
 		in.Left, unread = g.RenderAt(ctx, in.App, left.Commit)
 		in.Unread = errors.Is(unread, ErrNotReady)

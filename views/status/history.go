@@ -103,6 +103,9 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	if open := h.open(); open != nil && !(s.Release != nil && open.is(s.Release)) {
 		open.end(e)
 	}
+	if n := len(h.past); n > 0 && s.Release != nil && was.Watch != nil && h.past[n-1].is(s.Release) {
+		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // the release is rolled back after its promotion
+	}
 	switch {
 	case s.Release != nil && h.open() == nil:
 		h.past = append(h.past, Past{

@@ -40,6 +40,23 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
+// TestWatchGoesBackInHistory checks that a rollback after the promotion belongs to the release, and is no second release.
+func TestWatchGoesBackInHistory(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	stable := *two
+	stable.Since = minute(15)
+	watched := rollout.State{Phase: rollout.Healthy, Stable: &stable, Watch: &rollout.Watch{Began: minute(10), Former: *one}}
+	back := moving(rollout.Aborting, one, two, 4, "")
+	back.Rejected = []rollout.Rejection{{Hash: "h1-2", Reason: "after the promotion", At: minute(20)}}
+	over := rollout.State{Phase: rollout.Degraded, Stable: one, Rejected: back.Rejected}
+	var got []string
+	for _, p := range Releases([]Event{{At: minute(10), State: moving(rollout.Progressing, one, two, 1, "")},
+		{At: minute(15), State: watched}, {At: minute(20), State: back}, {At: minute(21), State: over}}, true) {
+		got = append(got, fmt.Sprintf("%s %s %d-%d: %s", p.Hash, p.Outcome, p.Started.Minute(), p.Ended.Minute(), p.Reason))
+	}
+	compare.Check(t, []string{"h1-2 rejected 10-20: after the promotion"}, got)
+}
+
 // TestNoStepDone checks that the JSON of a release has the field step even if no step is completed.
 func TestNoStepDone(t *testing.T) {
 	data, err := json.Marshal(Past{Of: 4})

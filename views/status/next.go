@@ -29,7 +29,7 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 			}
 		}
 		kind := rollout.ProposePromotion
-		if n.Back = a.Verb == propose.Undo || a.Verb == rollout.Abort; n.Back {
+		if n.Back = a.Verb == propose.Undo || a.Verb == rollout.Abort && in.State.Watch == nil; n.Back {
 			kind = rollout.ProposeRevert
 		}
 		merge := Next{To: n.To, Back: n.Back, Branch: rollout.ProposalBranch(kind, cluster, in.App.Name)}
@@ -59,6 +59,8 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return "go back in Git too"
 	case a.Verb == rollout.Abort && coming != nil:
 		return "reject it"
+	case a.Verb == rollout.Abort && s.Watch != nil:
+		return "end the watch"
 	case a.Verb == propose.Undo, a.Verb == rollout.Abort:
 		return "go back"
 	case a.Verb == rollout.Retry && (isBack || strategies.FailedHook(in) != ""):

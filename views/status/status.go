@@ -45,6 +45,7 @@ type App struct {
 	// Analyses belong to the release in flight or last rejected. The reconciler has measurements that Git lacks.
 	Analyses []Analysis        `json:"analyses,omitempty"`
 	Metrics  []Metric          `json:"metrics,omitempty"` // the metrics that Analyses measure
+	Watch    *Watch            `json:"watch,omitempty"`   // the watch of Stable; Analyses have its progress
 	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
 	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had hooks
 	Waiting  string            `json:"waiting,omitempty"` // the condition for which the app waits
@@ -64,6 +65,12 @@ type Release struct {
 	Subject string       `json:"subject,omitempty"`
 	Since   time.Time    `json:"since,omitzero"`
 	Fast    bool         `json:"fast,omitempty"`
+}
+
+// Watch is the period after a release in which a failed analysis returns the app to the version before the release.
+type Watch struct {
+	Until  time.Time `json:"until"`
+	Former *Release  `json:"former"`
 }
 
 // Rejected is a rejected version, which the reconciler does not retry automatically.
@@ -210,6 +217,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
+	if w := in.State.Watch; w != nil {
+		a.Watch = &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
+	}
 	a.Actions = propose.Possible(in)
 	a.Next = nextSteps(in, cluster, a.Actions, proposals)
 	return a

@@ -96,6 +96,22 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
+// TestOfAWatch checks what a watched app shows: the end of the watch, the version to which the app may return, and the commands.
+func TestOfAWatch(t *testing.T) {
+	in := paused()
+	in.State.Watch = &rollout.Watch{Until: minute(50), Began: minute(1), Former: *in.State.Stable}
+	stable := *in.State.Release
+	in.State.Stable = &stable
+	in.State = in.State.AtRest(rollout.Healthy, "")
+	a := Of(in, "prod", nil)
+	compare.CheckNamed(t, "watch", []any{minute(50), rollout.Hash("h1-1")}, []any{a.Watch.Until, a.Watch.Former.Hash})
+	var next []string
+	for _, n := range a.Next {
+		next = append(next, fmt.Sprintf("to %s: %s, back: %t", n.To, n.Command, n.Back))
+	}
+	compare.Check(t, []string{"to end the watch: gitrollout abort shop, back: false"}, next)
+}
+
 // reject changes the input as a rejection of the release in flight does. The rejected commit stays the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil

@@ -74,6 +74,7 @@ function title() {
 }
 
 const danger = { abort: true, undo: true }; // the ways back
+const endsWatch = (verb) => verb === 'abort' && !!app.watch; // no way back
 const means = {
   promote: 'It lets the release pass the step that it waits at.',
   hold: 'It keeps the release where it is until the hold is ended.',
@@ -86,7 +87,7 @@ const means = {
 function next() {
   const verbs = (who.may || []).filter((verb) => (app.actions || []).some((a) => a.verb === verb));
   const groups = ['To go on', 'To go back'].map((title, i) => group(title,
-    (app.next || []).filter((n) => !!n.back === !!i), verbs.filter((verb) => !!danger[verb] === !!i)));
+    (app.next || []).filter((n) => !!n.back === !!i), verbs.filter((verb) => (!!danger[verb] && !endsWatch(verb)) === !!i)));
   return groups.some(Boolean) && h('div', { class: 'pair' }, groups);
 }
 
@@ -366,7 +367,7 @@ function effect(verb, through) {
   switch (verb) {
     case 'promote': return now + ' ' + (through === 'full' ? 'All ' + podCount(want) + ' get the new version.' : goesOn(moving, through));
     case 'hold': return through === 'off' ? now : now + ' No pod changes.';
-    case 'abort': return now + ' After it, ' + podCount(want) + ' of the stable version serve, and none of the new version.';
+    case 'abort': return endsWatch(verb) ? now + ' No pod changes.' : now + ' After it, ' + podCount(want) + ' of the stable version serve, and none of the new version.';
     case 'retry': return 'The new version replaces up to ' + podCount(want) + ', step by step.';
     case 'undo': return 'No pod changes before the merge. The merge takes up to ' + podCount(want) + ' back.';
     default: return 'These are ' + podCount(sum(all, (w) => w.replicas)) + '.';
@@ -386,7 +387,7 @@ function goesOn(moving, through) {
 // explainAct tells in the dialog what the chosen action does.
 function explainAct() {
   const verb = $('act').dataset.verb, form = new FormData($('act-form'));
-  $('act-what').textContent = [means[verb], effect(verb, form.get('through') || form.get('off')),
+  $('act-what').textContent = [endsWatch(verb) ? 'It ends the watch, and the version stays.' : means[verb], effect(verb, form.get('through') || form.get('off')),
     'It becomes a commit by ' + who.name + ' <' + who.email + '>.'].filter(Boolean).join(' ');
 }
 $('act-form').addEventListener('change', explainAct);

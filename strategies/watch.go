@@ -1,0 +1,160 @@
+package strategies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
+)
+
+// A watch follows a release that has become stable (State.Watch). If an analysis of the watch fails, the app goes back
+// to the version before the release, as in a rollback from the promotion. The way back ends the watch, so that each
+// watch has at most one.
+
+// watchRun is the suffix of the name of a watch's analysis.
+const watchRun = "/watch"
+
+// isWatch reports whether a run belongs to a watch. Names of an experiment's runs have two slashes.
+func isWatch(r rollout.AnalysisRun) bool {
+	return strings.HasSuffix(r.Name, watchRun) && strings.Count(r.Name, "/") == 1
+}
+
+// watchedIn returns the release that a watch may be about: the stable version, also while its old pods are kept. It
+// returns nil during a later release or a rollback.
+func watchedIn(s rollout.State) *rollout.Release {
+	switch s = workloads.Reopened(s); {
+	case s.Phase == rollout.Aborting:
+		return nil
+	case s.Draining != nil:
+		return s.Release
+	case s.Release == nil:
+		return s.Stable
+	}
+	return nil
+}
+
+// unwatched returns the input as if the watched release were still being promoted. Without a watch, it returns false.
+func unwatched(in Input) (Input, bool) {
+	s, w := &in.State, in.State.Watch
+	release := watchedIn(*s)
+	if w == nil || release == nil {
+		return in, false
+	}
+	again, former := *release, w.Former
+	again.Since = w.Began
+	s.Release, s.Stable, s.Draining, s.Progress, s.Phase = &again, &former, nil, nil, rollout.Promoting
+	for _, spec := range releaseSpecs(in) {
+		if was := former.Templates[spec.Workload]; was != "" && was != again.Templates[spec.Workload] {
+			p := in.plans.Of(spec)
+			s.Progress = append(s.Progress, p.Enter(len(p.Stages), in.Now))
+		}
+	}
+	return in, true
+}
+
+// watchRuns returns the analyses of the watch, without the analyses whose time is over.
+func watchRuns(in Input) (runs []runOf) {
+	was, is := unwatched(in)
+	if !is {
+		return nil
+	}
+	for _, m := range stagedIn(was) {
+		if a := m.Spec.Watched(); a != nil && in.Now.Before(watchedIn(in.State).Since.Add(a.For)) {
+			runs = append(runs, runOf{Staged: m, name: m.Label + watchRun, analysis: a, before: in.State.Watch.Began})
+		}
+	}
+	return runs
+}
+
+// withWatch begins the watch of a release that becomes stable, and ends a watch. A version that was verified before is
+// not watched, because the version before it may be worse.
+func withWatch(in, _ Input, d Decision) Decision {
+	s, was, release := &d.State, in.State, watchedIn(d.State)
+	switch {
+	case d.Stale:
+		return d
+	case was.Watch == nil:
+		if release == nil || was.Release == nil || was.Stable == nil || was.Draining != nil || was.Release.Fast ||
+			in.HeadErr() != nil || in.Head.Render.Release() != release.Hash {
+			return d
+		}
+		in.State = *s
+		in.State.Watch = &rollout.Watch{Until: in.Now, Began: was.Release.Since, Former: *was.Stable}
+		for _, w := range watchRuns(in) {
+			s.Watch = in.State.Watch
+			s.Watch.Until = rollout.Later(s.Watch.Until, release.Since.Add(w.analysis.For))
+		}
+		if s.Watch == nil {
+			return d
+		}
+	case release == nil || release.Hash != watchedIn(was).Hash:
+		s.Watch = nil
+		return d
+	default:
+		if why := watchEnd(in); why != "" {
+			s.Watch = nil
+			d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s watch of %s ended: %s", s.App, release.Hash, why))
+			return d
+		}
+		in.State = *s
+	}
+	for _, w := range watchRuns(in) {
+		d.Requeue = rollout.Soonest(d.Requeue, release.Since.Add(w.analysis.For))
+	}
+	d.Waiting = cmp.Or(d.Waiting, fmt.Sprintf("the end of the watch, until %s (if an analysis fails: back to %s)",
+		s.Watch.Until.Format(time.RFC3339), s.Watch.Former.Hash))
+	return d
+}
+
+// watchEnd returns why the watch ends without a way back, or "".
+func watchEnd(in Input) string {
+	w, head, release, runs := in.State.Watch, in.Head.Render, watchedIn(in.State), watchRuns(in)
+	goesOn := func(r runOf) bool {
+		is, found := rollout.Find(Runs(in), r.isRun)
+		return !found || !is.Phase.Done() || is.Phase == rollout.AnalysisFailed
+	}
+	switch {
+	case in.Promotion.Says(rollout.Abort, release.Hash):
+		return abortedBy(in.Promotion)
+	case head != nil && head.Release() != release.Hash:
+		return "Git has another version"
+	case !in.Now.Before(w.Until):
+		return "no analysis has failed"
+	case head != nil && len(runs) == 0:
+		return "Git has no watch any more"
+	case in.Left == nil && !in.Unread:
+		return fmt.Sprintf("commit %s of %s cannot be read any more", rollout.ShortID(w.Former.Commit), w.Former.Hash)
+	case len(runs) > 0 && !slices.ContainsFunc(runs, goesOn):
+		return "all analyses have ended"
+	}
+	return ""
+}
+
+// watchFailed describes the failed analysis of the watch, or returns "". Only the phase Failed counts.
+func watchFailed(in Input) string {
+	runs := watchRuns(in)
+	for _, r := range Runs(in) {
+		isOurs := slices.ContainsFunc(runs, func(w runOf) bool { return w.isRun(r) })
+		if isOurs && r.Phase == rollout.AnalysisFailed && watchEnd(in) == "" {
+			return fmt.Sprintf("after the promotion, analysis %s failed: %s", r.Name, evidence(r))
+		}
+	}
+	return ""
+}
+
+// wayBack begins the rollback of a stable release whose watch has failed, and returns false without such a release.
+func wayBack(in Input) (Decision, bool) {
+	reason := watchFailed(in)
+	was, is := unwatched(in)
+	if !is || reason == "" {
+		return Decision{}, false
+	}
+	was.State.Watch = nil
+	d := rollback(was, cause{reason: reason, to: was.State.Stable.Commit, reject: true})
+	d.State.Verified = remember(d.State.Verified, was.State.Stable.Hash)
+	return d, true
+}

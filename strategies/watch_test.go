@@ -1,0 +1,41 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestWatchMeasures checks the measurements of a watch: the new version is measured now, and the former version, which has no pods, at the
+// time when the release began. A good measurement writes nothing. The end of the watch writes only the record, not the workload.
+func TestWatchMeasures(t *testing.T) {
+	s := scriptOf(t, "replicas: 3\nwatch: {metrics: [errors], for: 1h}")
+	s.serials = true
+	s.git.commits[0].workloads[0].spec.Canary.Watch.Metrics[0].Compare = &rollout.Compare{Before: true}
+	s.play(t, "start\n+1m\npush v2\n")
+	began := s.state.Watch.Began
+	s.play(t, "+5m\n")
+	d := Decide(s.input(s.state, true))
+	if len(d.Measure) != 1 {
+		t.Fatalf("%d measurements are due: %s", len(d.Measure), dump(s.state))
+	}
+	m, pods := d.Measure[0], map[string]string{}
+	for _, r := range s.input(s.state, true).Observed.Workloads[s.git.workload()].Revisions {
+		pods[string(r.Hash)] = r.Pin.Value
+	}
+	stable, former := s.state.Stable.Templates[s.git.workload()], s.state.Watch.Former.Templates[s.git.workload()]
+	compare.CheckNamed(t, "measured", []any{"web/watch", pods[string(stable)], pods[string(former)], began},
+		[]any{m.Run, m.Latest, m.Stable, m.Before})
+	compare.CheckNamed(t, "still measured", 1, len(Going(s.state)))
+	was := s.state
+	s.play(t, "measure web/watch/errors Successful\n+5m\n")
+	compare.CheckNamed(t, "after a good measurement", was.Serial, s.state.Serial)
+	mark := s.state.Mark()
+	s.play(t, "+1h\n")
+	if s.state.Watch != nil || s.state.Serial == was.Serial || s.state.Mark() != mark {
+		t.Errorf("watch %v, serial %d, mark %d; before: serial %d, mark %d", s.state.Watch, s.state.Serial, s.state.Mark(), was.Serial, mark)
+	}
+	compare.CheckNamed(t, "the end", time.Duration(0), s.state.Analyses[0].Started.Sub(s.state.Stable.Since))
+}
