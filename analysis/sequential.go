@@ -50,7 +50,7 @@ func alphaOf(c *Compare) float64 {
 // exactAlpha returns the alpha of a metric's exact tests: a fair part of half of the release's alpha, or of the whole
 // alpha if no metric has a sequential test.
 func (f Family) exactAlpha(m Metric) float64 {
-	alpha := alphaOf(m.Compare) / float64(f.Compared)
+	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {
 		alpha *= exactShare
 	}
@@ -111,7 +111,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	if look.latency != nil && got.Phase.Done() {
 		got.Value = worstBound(next)
 	}
-	mean := (EvidenceOf(next) + f.Others) / float64(f.Sequential)
+	mean := (EvidenceOf(next) + f.Others) / float64(max(1, f.Sequential))
 	next.Limit, next.Metrics = Limit(m), f.Sequential
 	if got.Phase == Successful && mean >= next.Limit {
 		got.Phase = Failed
@@ -150,7 +150,7 @@ func add(next, last *Sequential, m Metric, f Family) {
 		badC, badS := min(t.Canary-was.Canary, c), min(t.Stable-was.Stable, s)
 		limit := 0.0
 		if m.Compare.MaxIncrease > 0 {
-			limit = m.Compare.MaxIncrease + stableUpTo(last, boundShare*alphaOf(m.Compare)/float64(f.Compared))
+			limit = m.Compare.MaxIncrease + stableUpTo(last, boundShare*alphaOf(m.Compare)/float64(max(1, f.Compared)))
 		}
 		for r, ratio := range rollout.Ratios {
 			if limit > 0 {
@@ -188,8 +188,9 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	return base
 }
 
-// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of the requests of a look. Each bad
-// request is a request to a version that is not worse with a probability of at most p. With the given ratio, it is q.
+// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of a look's requests. If the new
+// version is not worse, each bad request is one of its requests with a probability of at most p. With the given ratio,
+// the probability is q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
 // prior. The true distribution is hypergeometric, for which the product is smaller (Hoeffding 1963, theorem 4).

@@ -131,7 +131,8 @@ func checkCompare(m *Metric) error {
 	case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
 		return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
 	case c.Before && m.Provider != "prometheus":
-		return wrong("compare.to", "use prometheus, or a condition", "is before, but a query of provider %s has no time", m.Provider)
+		return wrong("compare.to", "use prometheus, or a condition",
+			"is before, but a query of provider %s has no time", m.Provider)
 	case c.By != "" && m.Provider != "prometheus":
 		return wrong("compare.by", "use prometheus, or remove by", "conflicts with the provider %s", m.Provider)
 	case c.By != "" && c.Histogram:

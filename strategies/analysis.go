@@ -3,7 +3,6 @@ package strategies
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -366,17 +365,6 @@ func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
-}
-
-// lacksPods reports whether a measurement needs a version that has no ReplicaSet.
-func (m Measure) lacksPods() bool {
-	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
-		asksAbout(m.Metric, "Stable") && m.Stable == ""
-}
-
-// asksAbout reports whether a metric needs the pods of a version, "Latest" or "Stable". A comparing metric needs both.
-func asksAbout(m rollout.Metric, version string) bool {
-	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
 // Record adds a measurement to an app's runs. It ignores a measurement of an ended run or another release.

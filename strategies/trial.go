@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -57,4 +58,15 @@ func (t *Trial) LacksPods() bool {
 		of.Metric = m
 		return of.lacksPods()
 	})
+}
+
+// lacksPods reports whether a measurement needs a version that has no ReplicaSet.
+func (m Measure) lacksPods() bool {
+	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
+		asksAbout(m.Metric, "Stable") && m.Stable == ""
+}
+
+// asksAbout reports whether a metric needs the pods of a version, "Latest" or "Stable". A comparing metric needs both.
+func asksAbout(m rollout.Metric, version string) bool {
+	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Analysis is an analysis run with the evidence of its comparisons.
@@ -100,4 +102,10 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v
+}
+
+// definedIn returns the metrics of all analyses in an app's documents.
+func definedIn(in strategies.Input) []rollout.Metric {
+	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
+	return slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...)
 }

@@ -73,6 +73,15 @@ type Watch struct {
 	Former *Release  `json:"former"`
 }
 
+// watchOf returns the present watch, or nil.
+func watchOf(in strategies.Input) *Watch {
+	w := in.State.Watch
+	if w == nil {
+		return nil
+	}
+	return &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
+}
+
 // Rejected is a rejected version, which the reconciler does not retry automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
@@ -211,15 +220,12 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
-	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
-	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
+	a.Analyses = Analyses(strategies.Runs(in), definedIn(in))
 	a.Links = append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
-	if w := in.State.Watch; w != nil {
-		a.Watch = &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
-	}
+	a.Watch = watchOf(in)
 	a.Actions = propose.Possible(in)
 	a.Next = nextSteps(in, cluster, a.Actions, proposals)
 	return a
