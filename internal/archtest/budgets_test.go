@@ -17,21 +17,21 @@ type budget struct{ lines, names int }
 // budgets has the limits of each folder. A commit that raises a budget gives the reason in its body, after "budget:".
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
-	"analysis":   {4_223, 61},
-	"author":     {5_481, 86},
+	"analysis":   {5_060, 82},
+	"author":     {5_440, 86},
 	"call":       {601, 23},
-	"cluster":    {5_651, 90},
-	"cmd":        {7_144, 10},
-	"git":        {5_575, 148},
+	"cluster":    {5_520, 90},
+	"cmd":        {7_705, 11},
+	"git":        {5_520, 148},
 	"internal":   {11_472, 0},
-	"publish":    {4_744, 100},
-	"reconciler": {7_663, 162},
-	"render":     {9_770, 106},
-	"rollout":    {6_489, 522},
-	"simulate":   {3_515, 100},
-	"strategies": {8_035, 210},
-	"traffic":    {4_072, 23},
-	"views":      {7_380, 192},
+	"publish":    {4_680, 100},
+	"reconciler": {7_570, 162},
+	"render":     {9_620, 106},
+	"rollout":    {6_555, 533},
+	"simulate":   {3_475, 100},
+	"strategies": {8_455, 221},
+	"traffic":    {4_040, 23},
+	"views":      {7_460, 197},
 }
 
 func TestBudgets(t *testing.T) {
