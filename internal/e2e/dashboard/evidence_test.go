@@ -37,7 +37,7 @@ func TestEvidence(t *testing.T) {
 		"not enough data: fewer than 5000 requests",
 		js[string](p, `[...document.querySelectorAll('.evidence')[0].querySelectorAll('p')].map((e) => e.innerText).join('\n')`))
 	compare.Contains(t, js[string](p, `document.querySelectorAll('.evidence')[1].innerText`), "1, release 41 of 2,000",
-		"Slower than 0.1: +0.0 points, 95 % interval −3.1 to +3.1", "Slower than 0.25: +0.0 points, 95 % interval −1.7 to +2.0")
+		"Slower than 0.1: +0.0 points, 95 % interval −3.1 to +3.1", "Slower than 0.25: +0.0 points, 95 % interval −1.8 to +2.0")
 	compare.CheckNamed(t, "text for screen readers", "Evidence 81, release 41 of 2,000, on a log scale.",
 		js[string](p, `document.querySelector('.evidence svg').getAttribute('aria-label')`))
 	compare.CheckNamed(t, "the texts of the scale", "1 10 100 limit 2,000",
