@@ -46,14 +46,14 @@ type App struct {
 	// Workloads lists the workloads with changed pods. Objects lists all changed objects.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
-	// Sight has the differences that the comparisons of these workloads find.
-	Sight   []strategies.Sight `json:"sight,omitempty"`
-	Notes   []Note             `json:"notes,omitempty"`
-	Files   []string           `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins  time.Time          `json:"begins,omitzero"`   // the earliest begin; zero if the begin or the end is unknown
-	Ends    time.Time          `json:"ends,omitzero"`     // the earliest end; zero if unknown
-	AtLeast Span               `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
-	Gates   int                `json:"gates,omitempty"`   // number of required promotions
+	// Detection has the differences that the comparisons of these workloads find.
+	Detection []strategies.Detection `json:"detection,omitempty"`
+	Notes     []Note                 `json:"notes,omitempty"`
+	Files     []string               `json:"files,omitempty"`   // the changed files among the app's sources
+	Begins    time.Time              `json:"begins,omitzero"`   // the earliest begin; zero if the begin or the end is unknown
+	Ends      time.Time              `json:"ends,omitzero"`     // the earliest end; zero if unknown
+	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
+	Gates     int                    `json:"gates,omitempty"`   // number of required promotions
 }
 
 // Change is the kind of change of an app.

@@ -129,7 +129,7 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	slices.Sort(in.Files)
 	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
 	a, changed := Of(in)
-	strategies.Known{}.Fill(a.Sight)
+	strategies.Known{}.Fill(a.Detection)
 	p.add(a, changed)
 	p.finish()
 	return p

@@ -84,7 +84,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	}
 	known := strategies.Known{}
 	for i := range apps {
-		known.Fill(apps[i].Sight)
+		known.Fill(apps[i].Detection)
 		p.add(apps[i], changed[i])
 	}
 	for _, u := range s.After.InvalidNames {

@@ -59,7 +59,7 @@ func (a *App) workloads(in Input) {
 		}
 		f := strategies.Predict(p)
 		a.Workloads = append(a.Workloads, stagesOf(f, sized))
-		a.Sight = append(a.Sight, strategies.Sights(in.Head.Render.Specs, p, in.State)...)
+		a.Detection = append(a.Detection, strategies.Detections(in.Head.Render.Specs, p, in.State)...)
 		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
 		known = known && !f.Ends.IsZero()
 		begins, ends = rollout.Later(begins, f.Begins), rollout.Later(ends, f.Ends)
@@ -70,11 +70,11 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// Sights returns the differences that the comparisons of an app find, without figures and without a record.
-func Sights(r *rollout.Render) (all []strategies.Sight) {
+// Detections returns the differences that the comparisons of an app find, without figures and without a record.
+func Detections(r *rollout.Render) (all []strategies.Detection) {
 	for _, spec := range r.Specs {
 		n, _ := size(r, spec)
-		all = append(all, strategies.Sights(r.Specs, strategies.Planned{Spec: spec, Replicas: n}, nil)...)
+		all = append(all, strategies.Detections(r.Specs, strategies.Planned{Spec: spec, Replicas: n}, nil)...)
 	}
 	return all
 }

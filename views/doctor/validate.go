@@ -34,14 +34,14 @@ type ClusterReport struct {
 
 // AppReport is the summary of an app's render, or the render's error.
 type AppReport struct {
-	App      string                `json:"app"`
-	Path     string                `json:"path"`
-	Release  rollout.Hash          `json:"release,omitempty"`
-	Objects  int                   `json:"objects"`
-	Staged   int                   `json:"staged"` // number of workloads with a Rollout document
-	Error    *rollout.InvalidError `json:"error,omitempty"`
-	Warnings []string              `json:"warnings,omitempty"`
-	Sight    []strategies.Sight    `json:"sight,omitempty"` // the differences that the app's comparisons find
+	App       string                 `json:"app"`
+	Path      string                 `json:"path"`
+	Release   rollout.Hash           `json:"release,omitempty"`
+	Objects   int                    `json:"objects"`
+	Staged    int                    `json:"staged"` // number of workloads with a Rollout document
+	Error     *rollout.InvalidError  `json:"error,omitempty"`
+	Warnings  []string               `json:"warnings,omitempty"`
+	Detection []strategies.Detection `json:"detection,omitempty"` // the differences that the app's comparisons find
 }
 
 // Add adds a cluster to the report, and sets the figures of the cluster's comparisons.
@@ -57,7 +57,7 @@ func (r *Report) Add(c ClusterReport) {
 			r.Errors++
 		}
 		r.Warnings += len(a.Warnings)
-		r.known.Fill(a.Sight)
+		r.known.Fill(a.Detection)
 	}
 }
 
@@ -161,7 +161,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
 			" is not checked: gitrollout validate has no key")
 	}
-	a.Sight = plan.Sights(built)
+	a.Detection = plan.Detections(built)
 	return a, built, nil
 }
 

@@ -61,7 +61,7 @@ func Report(r doctor.Report, k Look) string {
 			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))
 			row(green, "ok", name, span{text, dim})
 			warn(a.Warnings)
-			for _, s := range a.Sight {
+			for _, s := range a.Detection {
 				row(dim, "sees", span{Pad("", names) + "  ", plain}, span{s.Text(), dim})
 			}
 		}

@@ -55,7 +55,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Name(), w.Strategy, w.Sizing()), dim, plain))
 		b.WriteString(drawStages(p, w, k))
 	}
-	for _, s := range a.Sight {
+	for _, s := range a.Detection {
 		b.WriteString(k.field("sees", s.Text(), dim, plain))
 	}
 	labels := map[plan.Level]span{plan.Refused: {"refused", red}, plan.AtOnce: {"at once", yellow},

@@ -29,7 +29,7 @@ func plannedViews() []plan.Plan {
 				{Name: "promote", Text: "rolling update", Weight: 1000, Canary: 4, Shut: `the end of the freeze "year's end"`},
 			},
 		}},
-		Sight: []strategies.Sight{
+		Detection: []strategies.Detection{
 			{Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100,
 				Stable: 0.02, Found: 0.024, After: "4m12s", Blind: 0.022},
 			{Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Metric: "fixed", Step: 2, Fix: "the query has no {{elapsed}}"},
@@ -80,7 +80,7 @@ func TestReport(t *testing.T) {
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{
 		{Cluster: "prod", Errors: []*rollout.InvalidError{bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
 			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"},
-				Sight: []strategies.Sight{{Workload: rollout.Workload{Name: "shop"}, Metric: "errors", Step: 1, Weight: 0.05, Looks: 1, Over: "30s",
+				Detection: []strategies.Detection{{Workload: rollout.Workload{Name: "shop"}, Metric: "errors", Step: 1, Weight: 0.05, Looks: 1, Over: "30s",
 					Rate: 1, Stable: 0.01, Blind: 0.9}}}},
 			Allow: []string{"apps:", "  - kinds: [Role]"}},
 		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},

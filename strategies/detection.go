@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Sight is the difference that a compared metric finds at one rate of requests. Shares are within 0..1.
-type Sight struct {
+// Detection is the difference that a compared metric finds at one rate of requests. Shares are within 0..1.
+type Detection struct {
 	Workload rollout.Workload `json:"workload"`
 	Metric   string           `json:"metric"`
 	Step     int              `json:"step"`             // from 1 on
@@ -26,7 +26,7 @@ type Sight struct {
 	Over     string           `json:"over,omitempty"`   // the duration of all measurements, such as 5m
 	Rate     float64          `json:"rate,omitempty"`   // requests per second to both versions
 	Stable   float64          `json:"stable,omitempty"` // stable's share of bad requests
-	Found    float64          `json:"found,omitempty"`  // see analysis.Sight
+	Found    float64          `json:"found,omitempty"`  // see analysis.Detection
 	After    string           `json:"after,omitempty"`  // a duration, such as 4m12s
 	Blind    float64          `json:"blind,omitempty"`
 	setting  analysis.Setting
@@ -34,10 +34,10 @@ type Sight struct {
 
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
-// Sights returns the compared metrics of a release, without figures. The specs are the specs of all workloads of the
+// Detections returns the compared metrics of a release, without figures. The specs are the specs of all workloads of the
 // app, and s is the app's record or nil. Metrics of experiments, histograms and metrics with "by" are not listed.
-func Sights(specs []rollout.Spec, in Planned, s *rollout.State) (all []Sight) {
-	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isNotSighted)) == 0 {
+func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detection) {
+	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
 		return nil
 	}
 	p, f := plan.Compile(in.Spec), Predict(in)
@@ -46,8 +46,8 @@ func Sights(specs []rollout.Spec, in Planned, s *rollout.State) (all []Sight) {
 		metrics = append(metrics, spec.Metrics()...)
 	}
 	add := func(a *rollout.Analysis, step int) {
-		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isNotSighted) {
-			one := Sight{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step)}
+		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
+			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step)}
 			if one.Weight > 0 && one.Weight < 1 {
 				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, s)...)
 			}
@@ -70,8 +70,8 @@ func Sights(specs []rollout.Spec, in Planned, s *rollout.State) (all []Sight) {
 	return all
 }
 
-// isNotSighted reports whether a metric does not compare numbers of requests, or cannot fail.
-func isNotSighted(m rollout.Metric) bool {
+// isUndetected reports whether a metric does not compare numbers of requests, or cannot fail.
+func isUndetected(m rollout.Metric) bool {
 	return m.Compare == nil || m.Compare.Histogram || m.Compare.By != "" || m.FailureLimit < 0
 }
 
@@ -85,10 +85,10 @@ func (f Forecast) share(stage int) float64 {
 }
 
 // at returns s for each assumed rate, or for the recorded rate. The length is the step's least duration; 0: unknown.
-func (s Sight) at(m rollout.Metric, f analysis.Family, length time.Duration, recorded *rollout.State) (all []Sight) {
+func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration, recorded *rollout.State) (all []Detection) {
 	if !analysis.IsSequential(m) {
 		s.Fix = noWindow
-		return []Sight{s}
+		return []Detection{s}
 	}
 	// The setting omits the metric's other fields, so that equal settings of different metrics are equal.
 	plain := rollout.Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: measurements(m),
@@ -149,10 +149,10 @@ func rounded(v float64, digits int) float64 {
 }
 
 // Known has the figures of settings, so that equal settings are simulated once.
-type Known map[string]analysis.Sight
+type Known map[string]analysis.Detection
 
-// Fill sets the figures of sights. Each new setting takes about 0.1 s.
-func (k Known) Fill(all []Sight) {
+// Fill sets the figures of detections. Each new setting takes about 0.1 s.
+func (k Known) Fill(all []Detection) {
 	for i := range all {
 		s := &all[i]
 		if s.Fix != "" {
@@ -160,7 +160,7 @@ func (k Known) Fill(all []Sight) {
 		}
 		key, _ := json.Marshal(s.setting) // cannot fail: all numbers are finite
 		if _, is := k[string(key)]; !is {
-			k[string(key)] = analysis.SightOf(s.setting)
+			k[string(key)] = analysis.DetectionOf(s.setting)
 		}
 		got := k[string(key)]
 		s.Found, s.Blind = rounded(got.Found, 3), rounded(got.Blind, 3)
@@ -169,7 +169,7 @@ func (k Known) Fill(all []Sight) {
 }
 
 // Text returns a sentence about s. The method Fill must have set the figures.
-func (s Sight) Text() string {
+func (s Detection) Text() string {
 	text := fmt.Sprintf("%s of %s at step %d", s.Metric, s.Workload.Name, s.Step)
 	if s.Fix != "" {
 		return text + ": " + s.Fix

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestSightAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of SightOf. About nine of ten are
+// TestDetectionAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of DetectionOf. About nine of ten are
 // rejected, after about the printed time. With the share Blind, few are rejected.
-func TestSightAgreesWithSimulation(t *testing.T) {
+func TestDetectionAgreesWithSimulation(t *testing.T) {
 	rows := []struct {
 		interval     time.Duration
 		count        int
@@ -38,48 +38,48 @@ func TestSightAgreesWithSimulation(t *testing.T) {
 			row.change(&m)
 		}
 		s := Setting{Metrics: []Metric{m}, Stable: row.stable, Rate: row.rate * row.weight, Weight: row.weight}
-		sight := SightOf(s)
-		s.Canary = sight.Found
+		detection := DetectionOf(s)
+		s.Canary = detection.Found
 		got := Simulate(s, 400, 1)
 		part, after := float64(got.Rejected)/400, float64(got.MedianRequests)/s.Rate
-		s.Canary = sight.Blind
+		s.Canary = detection.Blind
 		few := float64(Simulate(s, 400, 1).Rejected) / 400
 		name := fmt.Sprintf("%s × %d, %g/s, %g, weight %g", row.interval, row.count, row.rate, row.stable, row.weight)
-		t.Logf("%s: %+v; simulated: %.2f after %.0fs, blind %.2f", name, sight, part, after, few)
-		if math.Abs(part-0.9) > 0.15 || few > 0.25 || sight.Blind <= row.stable {
-			t.Errorf("%s: %.2f are rejected with the share %.3g, and %.2f with %.3g", name, part, sight.Found, few, sight.Blind)
+		t.Logf("%s: %+v; simulated: %.2f after %.0fs, blind %.2f", name, detection, part, after, few)
+		if math.Abs(part-0.9) > 0.15 || few > 0.25 || detection.Blind <= row.stable {
+			t.Errorf("%s: %.2f are rejected with the share %.3g, and %.2f with %.3g", name, part, detection.Found, few, detection.Blind)
 		}
-		if math.Abs(after/sight.After.Seconds()-1) > 0.15 {
-			t.Errorf("%s: rejected after %.0fs, printed %s", name, after, sight.After)
+		if math.Abs(after/detection.After.Seconds()-1) > 0.15 {
+			t.Errorf("%s: rejected after %.0fs, printed %s", name, after, detection.After)
 		}
 	}
 }
 
-// TestSightOfFewRequests checks settings with which no difference is found, and that a share is found for each metric of a family.
-func TestSightOfFewRequests(t *testing.T) {
+// TestDetectionOfFewRequests checks settings with which no difference is found, and that a share is found for each metric of a family.
+func TestDetectionOfFewRequests(t *testing.T) {
 	s := Setting{Metrics: []Metric{elapsedMetric(30*time.Second, 1)}, Stable: 0.01, Rate: 0.02, Weight: 0.2}
-	if got := SightOf(s); got.Found != 0 || got.After != 0 || got.Blind != 1 {
+	if got := DetectionOf(s); got.Found != 0 || got.After != 0 || got.Blind != 1 {
 		t.Errorf("with less than one request: %+v", got)
 	}
 	s.Metrics[0].MinSamples = 1_000_000 // takes 16 years, and is simulated in 30 looks
-	if got := SightOf(s); got.Found <= 0.01 || got.Found > 0.02 {
+	if got := DetectionOf(s); got.Found <= 0.01 || got.Found > 0.02 {
 		t.Errorf("with a million requests: %+v", got)
 	}
 	s = Setting{Metrics: []Metric{elapsedMetric(30*time.Second, 10)}, Stable: 0.01, Rate: 2, Weight: 0.2}
-	alone := SightOf(s)
+	alone := DetectionOf(s)
 	s.Family = Family{Compared: 8, Sequential: 8}
-	if shared := SightOf(s); shared.Found <= alone.Found {
+	if shared := DetectionOf(s); shared.Found <= alone.Found {
 		t.Errorf("a metric among eight finds %+v, alone %+v", shared, alone)
 	}
 }
 
-func BenchmarkSight(b *testing.B) {
+func BenchmarkDetection(b *testing.B) {
 	for name, margin := range map[string]float64{"plain": 0, "margin": 0.005} {
 		m := elapsedMetric(10*time.Second, 60)
 		m.Compare.MaxIncrease = margin
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				SightOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Rate: 20, Weight: 0.2})
+				DetectionOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Rate: 20, Weight: 0.2})
 			}
 		})
 	}

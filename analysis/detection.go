@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Sight is the difference between two versions that a comparison finds. Shares are within 0..1.
-type Sight struct {
+// Detection is the difference between two versions that a comparison finds. Shares are within 0..1.
+type Detection struct {
 	Found float64       // the smallest share of bad requests with which 9 of 10 releases are rejected; 0: no share
 	After time.Duration // the median time until the rejection of a release with the share Found
 	Blind float64       // the largest share of bad requests with which fewer than 1 of 10 releases are rejected
 }
 
-// These constants limit the cost of a Sight to about 0.1 s, or 0.2 s with a margin.
+// These constants limit the cost of a Detection to about 0.1 s, or 0.2 s with a margin.
 const (
-	sightRuns  = 100 // simulated releases for each share
-	sightLooks = 30
+	detectionRuns  = 100 // simulated releases for each share
+	detectionLooks = 30
 )
 
-// SightOf simulates releases with the first metric of a setting, whose Interval and Count must be set. It ignores the
-// share Canary. Equal settings have equal Sights.
-func SightOf(s Setting) (found Sight) {
+// DetectionOf simulates releases with the first metric of a setting, whose Interval and Count must be set. It ignores the
+// share Canary. Equal settings have equal Detections.
+func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
 	canary := func(octaves float64) float64 { return least + max(0, 1-least)*math.Exp2(-octaves) }
@@ -39,7 +39,7 @@ func SightOf(s Setting) (found Sight) {
 	if s.rejects(1, 0.9) {
 		low = search(0, 20, 0.9)
 		found.Found, s.Canary = canary(low), canary(low)
-		requests := Simulate(s, sightRuns, 0).MedianRequests
+		requests := Simulate(s, detectionRuns, 0).MedianRequests
 		found.After = time.Duration(float64(requests) / s.Rate * float64(time.Second))
 	}
 	found.Blind = canary(search(low, low+4, 0.1))
@@ -47,11 +47,11 @@ func SightOf(s Setting) (found Sight) {
 }
 
 // coarse returns a setting with fewer looks at the same requests. A look covers several intervals, so that an analysis
-// has at most sightLooks looks, and as many before the first one with enough requests.
+// has at most detectionLooks looks, and as many before the first one with enough requests.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
-	s.every = max(1, (m.Count+sightLooks-1)/sightLooks, int(float64(max(1, m.MinSamples))/requests/sightLooks))
+	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
 	s.Metrics = []Metric{m}
@@ -61,8 +61,8 @@ func (s Setting) coarse() Setting {
 // rejects reports whether at least the given part of the releases is rejected. It stops when the answer is known.
 func (s Setting) rejects(share, part float64) bool {
 	s.Canary = share
-	most := sightRuns - int(math.Ceil(part*sightRuns)) // the releases that may pass
-	for i := range uint64(sightRuns) {
+	most := detectionRuns - int(math.Ceil(part*detectionRuns)) // the releases that may pass
+	for i := range uint64(detectionRuns) {
 		if _, rejected := s.release(rand.New(rand.NewPCG(0, i))); !rejected {
 			most--
 		}

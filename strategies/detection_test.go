@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSights checks for which analyses of a release there are sights, with the step, the new version's share of all requests, the looks,
+// TestDetections checks for which analyses of a release there are detections, with the step, the new version's share of all requests, the looks,
 // the rate and stable's share of bad requests.
-func TestSights(t *testing.T) {
+func TestDetections(t *testing.T) {
 	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
 	endless := comparedMetric("errors")
 	endless.Count = 0
@@ -91,7 +91,7 @@ func TestSights(t *testing.T) {
 		c.change(&spec, &p)
 		p.Spec = spec
 		var got []string
-		for _, s := range Sights([]rollout.Spec{spec}, p, c.record) {
+		for _, s := range Detections([]rollout.Spec{spec}, p, c.record) {
 			text := fmt.Sprintf("step %d %g%% ", s.Step, 100*s.Weight)
 			if s.Fix != "" {
 				text += s.Fix
@@ -104,15 +104,15 @@ func TestSights(t *testing.T) {
 	}
 }
 
-// TestSightText checks the sentence about a metric, and that equal settings of two metrics are simulated once.
-func TestSightText(t *testing.T) {
+// TestDetectionText checks the sentence about a metric, and that equal settings of two metrics are simulated once.
+func TestDetectionText(t *testing.T) {
 	compared := &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors"), comparedMetric("other")}}
 	spec := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[1] = rollout.Step{Analysis: compared} }).head().workloads[0].spec
-	all := Sights([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10}, nil)
+	all := Detections([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10}, nil)
 	known := Known{}
 	known.Fill(all)
 	if len(all) != 6 || len(known) != 3 {
-		t.Fatalf("%d sights of %d settings", len(all), len(known))
+		t.Fatalf("%d detections of %d settings", len(all), len(known))
 	}
 	for i, s := range all[:3] {
 		if o := all[i+3]; s.Found != o.Found || s.After != o.After || s.Blind != o.Blind {
@@ -122,7 +122,7 @@ func TestSightText(t *testing.T) {
 			t.Errorf("%+v: more requests show smaller differences", s)
 		}
 	}
-	shown := Sight{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
+	shown := Detection{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
 		After: "4m12s", Blind: 0.022}
 	compare.CheckNamed(t, "a difference", "errors of web at step 2 (20% of requests, 10 looks in 5m): "+
 		"sees 2% → 2.4% in 9 of 10 releases after 4m12s at 100 req/s; nothing below +0.2 points", shown.Text())
