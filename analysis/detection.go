@@ -19,8 +19,8 @@ const (
 	detectionLooks = 30
 )
 
-// DetectionOf simulates releases with the first metric of a setting, whose Interval and Count must be set. It ignores the
-// share Canary. Equal settings have equal Detections.
+// DetectionOf simulates releases with the first metric of a setting, whose Interval and Count must be set. It ignores
+// the share Canary. Equal settings have equal Detections.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease

@@ -34,8 +34,9 @@ type Detection struct {
 
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
-// Detections returns the compared metrics of a release, without figures. The specs are the specs of all workloads of the
-// app, and s is the app's record or nil. Metrics of experiments, histograms and metrics with "by" are not listed.
+// Detections returns the compared metrics of a release, without figures. The parameter specs has the specs of all
+// workloads of the app, and s is the app's record or nil. Metrics of experiments, histograms and metrics with "by" are
+// not listed.
 func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detection) {
 	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
 		return nil
@@ -85,7 +86,7 @@ func (f Forecast) share(stage int) float64 {
 }
 
 // at returns s for each assumed rate, or for the recorded rate. The length is the step's least duration; 0: unknown.
-func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration, recorded *rollout.State) (all []Detection) {
+func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration, in *rollout.State) (all []Detection) {
 	if !analysis.IsSequential(m) {
 		s.Fix = noWindow
 		return []Detection{s}
@@ -102,7 +103,7 @@ func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration,
 	}
 	s.Looks = plain.Count
 	s.Over = rollout.ShortSpan(plain.InitialDelay + time.Duration(plain.Count)*plain.Interval)
-	rates, stable := trafficOf(recorded, s.Workload, m)
+	rates, stable := trafficOf(in, s.Workload, m)
 	for _, rate := range rates {
 		s.Rate, s.Stable = rate, stable
 		s.setting = analysis.Setting{Metrics: []rollout.Metric{plain}, Family: f, Stable: stable, Weight: s.Weight,

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestDetections checks for which analyses of a release there are detections, with the step, the new version's share of all requests, the looks,
-// the rate and stable's share of bad requests.
+// TestDetections checks which analyses of a release have a detection, with the step, the new version's share of all requests, the number of
+// looks, the rate and stable's share of bad requests.
 func TestDetections(t *testing.T) {
 	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
 	endless := comparedMetric("errors")

@@ -80,8 +80,8 @@ func TestReport(t *testing.T) {
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{
 		{Cluster: "prod", Errors: []*rollout.InvalidError{bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
 			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"},
-				Detection: []strategies.Detection{{Workload: rollout.Workload{Name: "shop"}, Metric: "errors", Step: 1, Weight: 0.05, Looks: 1, Over: "30s",
-					Rate: 1, Stable: 0.01, Blind: 0.9}}}},
+				Detection: []strategies.Detection{{Workload: rollout.Workload{Name: "shop"}, Metric: "errors", Step: 1, Weight: 0.05, Looks: 1,
+					Over: "30s", Rate: 1, Stable: 0.01, Blind: 0.9}}}},
 			Allow: []string{"apps:", "  - kinds: [Role]"}},
 		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},
 	}}
