@@ -106,6 +106,11 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
+	// An answer without a version's series is no restart: its old requests would count again when the series return.
+	lacks := func(all, had int) bool { return all == 0 && had > 0 }
+	if before != nil && (lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
+		return got, before
+	}
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
 	add(next, baseOf(before, next, m, window), m, f)
 	if look.latency != nil && got.Phase.Done() {

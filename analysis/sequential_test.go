@@ -281,3 +281,42 @@ func BenchmarkLooks(b *testing.B) {
 		}
 	}
 }
+
+// TestMissingSeriesAreNoRestart simulates good releases while a server often has no series of one version. The requests that such a
+// version had before must not count again at the next look.
+func TestMissingSeriesAreNoRestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lacks    func(l *Look)
+		increase float64
+	}{
+		"the new version":                {func(l *Look) { l.canary = sample{} }, 0},
+		"stable":                         {func(l *Look) { l.stable = sample{} }, 0},
+		"the new version, with a margin": {func(l *Look) { l.canary = sample{} }, 0.001},
+		"stable, with a margin":          {func(l *Look) { l.stable = sample{} }, 0.001},
+	} {
+		m := elapsedMetric(10*time.Second, 60)
+		m.Compare.MaxIncrease = tc.increase
+		failed := 0
+		for seed := range uint64(300) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			var all Look
+			var evidence *Sequential
+			for n := range m.Count {
+				draw(&all.canary, rng, 200, 0.02)
+				draw(&all.stable, rng, 800, 0.02)
+				look := all
+				if n%2 == 1 {
+					tc.lacks(&look)
+				}
+				var got Measurement
+				if got, evidence = Weigh(m, evidence, &look, noon, Measurement{Phase: Successful}, Alone(m)); got.Phase == Failed {
+					failed++
+					break
+				}
+			}
+		}
+		if failed > 1 {
+			t.Errorf("%s: %d of 300 good releases fail", name, failed)
+		}
+	}
+}
