@@ -99,6 +99,9 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	if look == nil || since.IsZero() || window == WindowOther {
 		return got, before
 	}
+	if before != nil && (len(before.Tests) == 0 || (before.Tests[0].Bound != 0) != (look.latency != nil)) {
+		before = nil // users changed the metric or the record
+	}
 	tests, ok := look.testsOf(before)
 	if !ok {
 		if got.Phase == Successful {

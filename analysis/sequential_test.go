@@ -320,3 +320,27 @@ func TestMissingSeriesAreNoRestart(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests:
+// the evidence begins anew, and the metric measures on.
+func TestChangedComparison(t *testing.T) {
+	rate, latency := elapsedMetric(time.Minute, 10), elapsedMetric(time.Minute, 10)
+	latency.Compare = &Compare{Histogram: true}
+	look := func(m Metric, before *Sequential) (Measurement, *Sequential) {
+		canary, stable := any([]any{5.0, 100.0}), any([]any{3.0, 400.0})
+		if m.Compare.Histogram {
+			canary, stable = latencies(100, 0.1), latencies(400, 0.1)
+		}
+		got, l := JudgeComparison(m, Alone(m), Progress{}, noon, canary, stable, noon.Add(time.Minute))
+		return Weigh(m, before, l, noon, got, Alone(m))
+	}
+	for name, m := range map[string][2]Metric{"to latencies": {rate, latency}, "to requests": {latency, rate}} {
+		_, before := look(m[0], nil)
+		want, fresh := look(m[1], nil)
+		for _, record := range []*Sequential{before, {Since: noon}} {
+			got, evidence := look(m[1], record)
+			compare.CheckNamed(t, name, want, got)
+			compare.CheckNamed(t, name, fresh, evidence)
+		}
+	}
+}
