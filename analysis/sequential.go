@@ -67,6 +67,9 @@ type Look struct {
 	latency        *[2]Histogram // of the new version and of stable
 }
 
+// leastLatencies is the number of stable's requests that the choice of the bounds of a histogram needs.
+const leastLatencies = 100
+
 // testsOf returns the counts of a look for each bound of the evidence. It returns false if a histogram lacks a bound.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
@@ -101,6 +104,9 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	}
 	if before != nil && (len(before.Tests) == 0 || (before.Tests[0].Bound != 0) != (look.latency != nil)) {
 		before = nil // users changed the metric or the record
+	}
+	if before == nil && look.latency != nil && look.stable.all < leastLatencies {
+		return got, before
 	}
 	tests, ok := look.testsOf(before)
 	if !ok {
