@@ -60,8 +60,8 @@ func (p MetricProgress) evidence(mean float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// MeanEvidence returns the mean evidence of all metrics that share a limit with the metric p of a run. Metrics without a
-// look have the evidence 1.
+// MeanEvidence returns the mean evidence of all metrics that share a limit with the metric p of a run. Metrics without
+// a look have the evidence 1.
 func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 {
 	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
 		return p.Evidence.Value()
