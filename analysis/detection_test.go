@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestDetectionAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of DetectionOf. About nine of
@@ -82,5 +84,14 @@ func BenchmarkDetection(b *testing.B) {
 				DetectionOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Rate: 20, Weight: 0.2})
 			}
 		})
+	}
+}
+
+// TestDetectionOfTooManySamples checks that the simulation ends if a comparison can never have enough requests. It then finds nothing.
+func TestDetectionOfTooManySamples(t *testing.T) {
+	m := elapsedMetric(10*time.Second, 60)
+	for _, m.MinSamples = range []int{10_000_000_000, math.MaxInt} {
+		got := DetectionOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Weight: 0.01, Rate: 0.01})
+		compare.CheckNamed(t, "the share that is found", 0.0, got.Found)
 	}
 }

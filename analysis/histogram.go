@@ -52,7 +52,7 @@ func bounds(h Histogram) (all []float64) {
 		nearest, least := math.Inf(1), math.Inf(1)
 		for _, b := range h {
 			off := math.Abs(b.Count/h[len(h)-1].Count - quantile)
-			if b.Count > 0 && off < least && !slices.Contains(all, b.Bound) && !math.IsInf(b.Bound, 1) {
+			if b.Count > 0 && b.Bound != 0 && off < least && !slices.Contains(all, b.Bound) && !math.IsInf(b.Bound, 1) {
 				nearest, least = b.Bound, off
 			}
 		}

@@ -56,7 +56,8 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	}
 	step := s.Metrics[0].Interval * time.Duration(max(1, s.every))
 	last, now := began, began.Add(s.Metrics[0].InitialDelay+step)
-	for ; !run.Phase.Done(); last, now = now, now.Add(step) {
+	left := 2*s.Metrics[0].Count + 1000 // looks, because a comparison may never have enough requests
+	for ; !run.Phase.Done() && left > 0; last, now, left = now, now.Add(step), left-1 {
 		seconds := now.Sub(last).Seconds()
 		for i, m := range s.Metrics {
 			draw(&looks[i].canary, rng, seconds*s.Rate, s.Canary)

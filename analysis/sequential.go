@@ -67,6 +67,9 @@ type Look struct {
 	latency        *[2]Histogram // of the new version and of stable
 }
 
+// leastLatencies is the number of stable's requests that the choice of the bounds of a histogram needs.
+const leastLatencies = 100
+
 // testsOf returns the counts of a look for each bound of the evidence. It returns false if a histogram lacks a bound.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
@@ -99,11 +102,22 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	if look == nil || since.IsZero() || window == WindowOther {
 		return got, before
 	}
+	if before != nil && (len(before.Tests) == 0 || (before.Tests[0].Bound != 0) != (look.latency != nil)) {
+		before = nil // users changed the metric or the record
+	}
+	if before == nil && look.latency != nil && look.stable.all < leastLatencies {
+		return got, before
+	}
 	tests, ok := look.testsOf(before)
 	if !ok {
 		if got.Phase == Successful {
 			got.Phase, got.Message = Pending, "the buckets of the two versions differ"
 		}
+		return got, before
+	}
+	// An answer without a version's series is no restart: its old requests would count again when the series return.
+	lacks := func(all, had int) bool { return all == 0 && had > 0 }
+	if before != nil && (lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
 		return got, before
 	}
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}

@@ -212,8 +212,9 @@ func TestLatencies(t *testing.T) {
 			"above 0.5: 40 of 6000 (0.667%), stable 162 of 24000 (0.675%)"},
 		"half of the traffic": {func(n int) any { return latencies(50*n, 0.1) }, Successful,
 			"above 0.5: 20 of 3000 (0.667%), stable 162 of 24000 (0.675%)"},
-		"faster":                {func(n int) any { return latencies(100*n, 0.05) }, Successful, ""},
-		"slower":                {func(n int) any { return latencies(100*n, 0.12) }, Failed, ""},
+		"faster": {func(n int) any { return latencies(100*n, 0.05) }, Successful, ""},
+		"slower": {func(n int) any { return latencies(100*n, 0.12) }, Failed, ""},
+		"slower, and stable begins with a fast request": {func(n int) any { return latencies(100*n, 0.12) }, Failed, "first"},
 		"no requests":           {func(int) any { return nil }, Running, ""},
 		"buckets without count": {func(int) any { return latencies(0, 1) }, Running, ""},
 		"other buckets":         {func(n int) any { return coarse(100*n, 5) }, Running, ""},
@@ -222,13 +223,17 @@ func TestLatencies(t *testing.T) {
 		run := begin(m)
 		for n := 1; n <= 60 && !run.Phase.Done(); n++ {
 			at := noon.Add(time.Duration(n) * m.Interval)
-			got, look := JudgeComparison(m, Alone(m), run.Metrics[0], noon, tc.canary(n), latencies(400*n, 0.1), at)
+			stable := latencies(400*n, 0.1)
+			if tc.value == "first" && n == 1 {
+				stable = latencies(1, 0.001)
+			}
+			got, look := JudgeComparison(m, Alone(m), run.Metrics[0], noon, tc.canary(n), stable, at)
 			got, evidence := Weigh(m, run.Metrics[0].Evidence, look, noon, got, Alone(m))
 			run = Record(run, m, got, evidence)
 		}
 		last, _ := run.Metrics[0].Last()
 		compare.CheckNamed(t, name, tc.want, run.Phase)
-		if tc.value != "" {
+		if tc.value != "" && tc.value != "first" {
 			compare.CheckNamed(t, name, tc.value, last.Value)
 		}
 	}
@@ -278,6 +283,69 @@ func BenchmarkLooks(b *testing.B) {
 			counts := Look{canary: sample{24, 1200}, stable: sample{95, 4800}}
 			got, look := judgeCounts(m, family, Progress{Count: 5}, noon, counts, noon.Add(5*time.Minute))
 			Weigh(m, before, look, noon, got, family)
+		}
+	}
+}
+
+// TestMissingSeriesAreNoRestart simulates good releases while a server often has no series of one version. The requests that such a
+// version had before must not count again at the next look.
+func TestMissingSeriesAreNoRestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lacks    func(l *Look)
+		increase float64
+	}{
+		"the new version":                {func(l *Look) { l.canary = sample{} }, 0},
+		"stable":                         {func(l *Look) { l.stable = sample{} }, 0},
+		"the new version, with a margin": {func(l *Look) { l.canary = sample{} }, 0.001},
+		"stable, with a margin":          {func(l *Look) { l.stable = sample{} }, 0.001},
+	} {
+		m := elapsedMetric(10*time.Second, 60)
+		m.Compare.MaxIncrease = tc.increase
+		failed := 0
+		for seed := range uint64(300) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			var all Look
+			var evidence *Sequential
+			for n := range m.Count {
+				draw(&all.canary, rng, 200, 0.02)
+				draw(&all.stable, rng, 800, 0.02)
+				look := all
+				if n%2 == 1 {
+					tc.lacks(&look)
+				}
+				var got Measurement
+				if got, evidence = Weigh(m, evidence, &look, noon, Measurement{Phase: Successful}, Alone(m)); got.Phase == Failed {
+					failed++
+					break
+				}
+			}
+		}
+		if failed > 1 {
+			t.Errorf("%s: %d of 300 good releases fail", name, failed)
+		}
+	}
+}
+
+// TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests:
+// the evidence begins anew, and the metric measures on.
+func TestChangedComparison(t *testing.T) {
+	rate, latency := elapsedMetric(time.Minute, 10), elapsedMetric(time.Minute, 10)
+	latency.Compare = &Compare{Histogram: true}
+	look := func(m Metric, before *Sequential) (Measurement, *Sequential) {
+		canary, stable := any([]any{5.0, 100.0}), any([]any{3.0, 400.0})
+		if m.Compare.Histogram {
+			canary, stable = latencies(100, 0.1), latencies(400, 0.1)
+		}
+		got, l := JudgeComparison(m, Alone(m), Progress{}, noon, canary, stable, noon.Add(time.Minute))
+		return Weigh(m, before, l, noon, got, Alone(m))
+	}
+	for name, m := range map[string][2]Metric{"to latencies": {rate, latency}, "to requests": {latency, rate}} {
+		_, before := look(m[0], nil)
+		want, fresh := look(m[1], nil)
+		for _, record := range []*Sequential{before, {Since: noon}} {
+			got, evidence := look(m[1], record)
+			compare.CheckNamed(t, name, want, got)
+			compare.CheckNamed(t, name, fresh, evidence)
 		}
 	}
 }

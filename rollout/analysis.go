@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // AnalysisPhase is the state of a measurement, of a metric or of an analysis run.
 type AnalysisPhase string
@@ -132,6 +135,11 @@ type AnalysisRun struct {
 // Same reports whether two records belong to one run. The runs of another attempt at a release start at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
+}
+
+// IsWatch reports whether a run belongs to a watch. Names of an experiment's runs have two slashes.
+func (r AnalysisRun) IsWatch() bool {
+	return strings.HasSuffix(r.Name, "/watch") && strings.Count(r.Name, "/") == 1
 }
 
 // Analysis is one analysis of a Rollout document.

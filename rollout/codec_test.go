@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -278,5 +279,33 @@ func TestNextTenth(t *testing.T) {
 		if _ = json.Unmarshal(data, &back); !back.Drain.Equal(got) {
 			t.Errorf("%s is read back as %s", got, back.Drain)
 		}
+	}
+}
+
+// TestExtremeEvidenceIsReadBack checks that a state with the largest counts and evidence, and with a watch, has the same bytes after it
+// was read.
+func TestExtremeEvidenceIsReadBack(t *testing.T) {
+	for _, v := range []float64{0, math.Copysign(0, -1), 1e-300, -1e-300, 709.9, 1e5, -1e5, 4e13, -4e13, 1e30, -1e30} {
+		test := Test{Bound: 1e-9, Canary: 1e12, Stable: 9e15}
+		for i := range test.Logs {
+			test.Logs[i] = v
+		}
+		s := fullState()
+		s.Phase, s.Release, s.Rollback = Healthy, nil, nil
+		s.Watch = &Watch{Until: noon.Add(1 << 62), Began: noon.Add(123 * time.Millisecond), Former: *s.Stable}
+		s.Analyses = []AnalysisRun{{Name: "web/watch", Release: s.Stable.Hash, Started: noon, Phase: AnalysisRunning,
+			Metrics: []MetricProgress{{Metric: "errors", Phase: AnalysisRunning, Evidence: &Sequential{Since: noon.Add(123 * time.Millisecond),
+				Canary: 1e12, Stable: 9e15, Past: []int{0, 9e15}, Tests: []Test{test, {Bound: 1e300}, {Bound: -2.5}},
+				Limit: 1 / (0.5 * (1 - 0.9999999999999999)), Metrics: 8}}}}}
+		data, err := s.Encode()
+		must(t, err)
+		back, err := ParseState("state.yaml", data)
+		if err != nil {
+			t.Errorf("evidence %g: %v", v, err)
+			continue
+		}
+		again, err := back.Encode()
+		must(t, err)
+		compare.CheckNamed(t, "the bytes", string(data), string(again))
 	}
 }

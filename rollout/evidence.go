@@ -16,7 +16,7 @@ const evidenceValues = 5
 func Evidence(runs []AnalysisRun) (lines []string) {
 	for _, r := range runs {
 		lines = append(lines, Mapped(r.Metrics, func(p MetricProgress) string {
-			return r.Name + " " + p.evidence(MeanEvidence(runs, r.Release, p))
+			return r.Name + " " + p.evidence(MeanEvidence(runs, r, p))
 		})...)
 	}
 	return lines
@@ -60,16 +60,16 @@ func (p MetricProgress) evidence(mean float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// MeanEvidence returns the mean evidence of all metrics of a release that share a limit with p. Metrics without a look
-// have the evidence 1.
-func MeanEvidence(runs []AnalysisRun, release Hash, p MetricProgress) float64 {
+// MeanEvidence returns the mean evidence of all metrics that share a limit with the metric p of a run. Metrics without
+// a look have the evidence 1.
+func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 {
 	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
 		return p.Evidence.Value()
 	}
 	sum := float64(p.Evidence.Metrics)
 	for _, r := range runs {
 		for _, o := range r.Metrics {
-			if r.Release == release && o.Evidence != nil && !o.DryRun {
+			if r.Release == of.Release && r.IsWatch() == of.IsWatch() && o.Evidence != nil && !o.DryRun {
 				sum += o.Evidence.Value() - 1
 			}
 		}

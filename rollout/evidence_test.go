@@ -9,6 +9,7 @@ import (
 )
 
 // TestEvidence checks the line about each metric: its verdict, condition, newest values, and the evidence of a comparison.
+// A watch has a mean of its own.
 func TestEvidence(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 8, 1, s, 0, time.UTC) }
 	runs := []AnalysisRun{{Name: "web/step-2", Phase: AnalysisFailed, Metrics: []MetricProgress{
@@ -22,7 +23,8 @@ func TestEvidence(t *testing.T) {
 		Metrics: []MetricProgress{{Metric: "errors", Phase: AnalysisSuccessful, Successful: 7, Message: "is not needed"}}},
 		{Name: "alone", Release: "h1-1", Metrics: []MetricProgress{{Metric: "errors", Evidence: tested(41, 1)}}},
 		{Name: "shared", Release: "h1-2", Metrics: []MetricProgress{{Metric: "errors", Evidence: tested(41, 3)},
-			{Metric: "latency", Evidence: tested(0.001, 3)}, {Metric: "dry", DryRun: true, Evidence: tested(2e30, 1)}}}}
+			{Metric: "latency", Evidence: tested(0.001, 3)}, {Metric: "dry", DryRun: true, Evidence: tested(2e30, 1)}}},
+		{Name: "web/watch", Release: "h1-2", Metrics: []MetricProgress{{Metric: "errors", Evidence: tested(2.5, 3)}}}}
 	want := []string{
 		"web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 3 failed, at most 2 may; 0.002, 0.2, 0.19, " +
 			"0.21 from 08:01:05 to 08:01:35 UTC",
@@ -33,6 +35,7 @@ func TestEvidence(t *testing.T) {
 		"shared errors: ; evidence 41, release 14 of 2,000",
 		"shared latency: ; evidence <0.01, release 14 of 2,000",
 		"shared dry (dry run): ; evidence >1e12 of 2,000",
+		"web/watch errors: ; evidence 2.5, release 1.5 of 2,000",
 	}
 	compare.Check(t, want, Evidence(runs))
 }

@@ -313,7 +313,7 @@ func (v value) list(to reflect.Value, f Field) {
 // each returns the tags that apply to each element of a list.
 func (f Field) each() reflect.StructTag {
 	var tag string
-	for _, key := range []string{"is", "oneOf"} {
+	for _, key := range []string{"is", "oneOf", "large"} {
 		if text, has := f.Tag.Lookup(key); has {
 			tag += fmt.Sprintf("%s:%q ", key, text)
 		}

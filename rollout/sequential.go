@@ -11,11 +11,11 @@ import (
 // Sequential is the state of a sequential test that compares a new version with stable. The number of measurements does
 // not change its size.
 type Sequential struct {
-	Since  time.Time `json:"since"`  // when the present weight was reached; the counts begin there
-	Canary int       `json:"canary"` // all requests to the new version
-	Stable int       `json:"stable"` // all requests to the stable version
+	Since  time.Time `json:"since"`              // when the present weight was reached; the counts begin there
+	Canary int       `json:"canary" large:"yes"` // all requests to the new version
+	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
 	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
-	Past  []int  `json:"past,omitempty"`
+	Past  []int  `json:"past,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one test, or a test for each bound of a histogram
 
 	// The release fails when the mean evidence of its Metrics reaches Limit.

@@ -50,7 +50,7 @@ func (v value) whole(to reflect.Value, f Field) {
 	switch least := f.Tag.Get("min"); {
 	case n < 0 && !strings.HasPrefix(least, "-"):
 		v.fail(cmp.Or(f.Tag.Get("fix"), "give 0 or more"), "%d is negative", n)
-	case n > math.MaxInt32:
+	case n > math.MaxInt32 && !f.Has("large"):
 		v.fail("", "%d is more than Kubernetes can hold", n)
 	default:
 		v.bounds(n, f)

@@ -147,7 +147,7 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 		if p.Metric != was.Metric {
 			return true
 		}
-		counted := p.Failed != was.Failed || all && p.Count != was.Count || !isWatch(live) &&
+		counted := p.Failed != was.Failed || all && p.Count != was.Count || !live.IsWatch() &&
 			(p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors)
 		if counted || p.Phase.Done() != was.Phase.Done() {
 			return true

@@ -33,7 +33,7 @@ func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.Analysis
 	release := cmp.Or(in.State.Release, in.State.Stable)
 	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
 		isOther := w.before.IsZero() && r.Started.Before(release.Since)
-		return isOther || r.Release != release.Hash || isWatch(r) == w.before.IsZero()
+		return isOther || r.Release != release.Hash || r.IsWatch() == w.before.IsZero()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -17,11 +16,6 @@ import (
 
 // watchRun is the suffix of the name of a watch's analysis.
 const watchRun = "/watch"
-
-// isWatch reports whether a run belongs to a watch. Names of an experiment's runs have two slashes.
-func isWatch(r rollout.AnalysisRun) bool {
-	return strings.HasSuffix(r.Name, watchRun) && strings.Count(r.Name, "/") == 1
-}
 
 // watchedIn returns the release that a watch may be about: the stable version, also while its old pods are kept. It
 // returns nil during a later release or a rollback.

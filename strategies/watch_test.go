@@ -26,8 +26,8 @@ func TestWatchMeasures(t *testing.T) {
 		pods[string(r.Hash)] = r.Pin.Value
 	}
 	stable, former := s.state.Stable.Templates[s.git.workload()], s.state.Watch.Former.Templates[s.git.workload()]
-	compare.CheckNamed(t, "measured", []any{"web/watch", pods[string(stable)], pods[string(former)], began},
-		[]any{m.Run, m.Latest, m.Stable, m.Before})
+	compare.CheckNamed(t, "measured", []any{"web/watch", pods[string(stable)], pods[string(former)], began, true},
+		[]any{m.Run, m.Latest, m.Stable, m.Before, m.IsSteady})
 	compare.CheckNamed(t, "still measured", 1, len(Going(s.state)))
 	was := s.state
 	s.play(t, "measure web/watch/errors Successful\n+5m\n")

@@ -63,7 +63,7 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 		a := Analysis{AnalysisRun: r}
 		for _, p := range r.Metrics {
 			m, _ := rollout.Find(metrics, func(m rollout.Metric) bool { return m.Name == p.Metric && m.Compare != nil })
-			e := evidenceOf(p, m, rollout.MeanEvidence(runs, r.Release, p))
+			e := evidenceOf(p, m, rollout.MeanEvidence(runs, r, p))
 			p.Evidence = nil
 			a.Metrics = append(a.Metrics, Progress{p, e})
 		}
