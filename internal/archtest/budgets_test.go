@@ -17,7 +17,7 @@ type budget struct{ lines, names int }
 // budgets has the limits of each folder. A commit that raises a budget gives the reason in its body, after "budget:".
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
-	"analysis":   {5_060, 82},
+	"analysis":   {5_075, 82},
 	"author":     {5_440, 86},
 	"call":       {601, 23},
 	"cluster":    {5_520, 90},
@@ -27,7 +27,7 @@ var budgets = map[string]budget{
 	"publish":    {4_680, 100},
 	"reconciler": {7_570, 162},
 	"render":     {9_620, 106},
-	"rollout":    {6_555, 533},
+	"rollout":    {6_560, 534},
 	"simulate":   {3_475, 100},
 	"strategies": {8_455, 221},
 	"traffic":    {4_040, 23},
