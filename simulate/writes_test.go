@@ -101,7 +101,11 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
 	// After a bad measurement or an abort by break glass, the write may belong to a rollback that is not recorded yet.
-	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || o.u.kube.Deployments[w].BreakGlass != ""
+	isBroken := func(pr rollout.Progress) bool {
+		d := o.u.kube.Deployments[pr.Workload]
+		return d != nil && d.BreakGlass != ""
+	}
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || slices.ContainsFunc(is.Progress, isBroken)
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
