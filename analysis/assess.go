@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay between an error and the next measurement (DefaultErrorRetryInterval in Argo Rollouts).
+// errorRetry is the delay after an error (DefaultErrorRetryInterval in Argo Rollouts).
 const errorRetry = 10 * time.Second
 
 // Start returns a new run with the given metrics.
@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns the time of a metric's next measurement. It returns false if there is no next measurement.
+// Due returns the time of a metric's next measurement, or false.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -44,8 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of the run r with the measurement got, the metric's evidence and updated phases. It does not
-// change a finished run.
+// Record returns a copy of r with the measurement got and the metric's evidence. A finished run does not change.
 func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r
@@ -92,7 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase from its counters. A later check overrides an earlier check, as in Argo Rollouts.
+// assess sets a metric's phase. A later check overrides an earlier check, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -148,11 +147,11 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity lists phases from best to worst. A run gets the worst phase among its metrics.
+// severity lists phases from best to worst.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun returns a run's phase. It ignores the verdicts of metrics with dryRun, as in Argo Rollouts. But a run
-// succeeds only after these metrics have finished.
+// assessRun ignores verdicts of metrics with dryRun, as in Argo Rollouts. But a run succeeds only after these metrics
+// have finished.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -171,7 +170,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop returns the run r with the phase Stopped, for a release that has ended. It does not change a finished run.
+// Stop returns r as Stopped, for a release that has ended. A finished run does not change.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -185,8 +184,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git. It starts new metrics and drops removed metrics. It does not
-// change a run that failed, had errors or was stopped.
+// Follow replaces a run's metrics after a change in Git. A run that failed, had errors or was stopped does not change.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// defaultConfidence limits false alarms: a metric rolls back at most one good release in a thousand by chance.
+// defaultConfidence lets a metric roll back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable. Each result is [bad, all]: failed requests and all requests of
-// one period. The k-th measurement wrongly fails a good version with a probability of at most alpha/(k(k+1)), in total
-// alpha. k counts all measurements due since the parameter began, because a crash may lose records. The Look is nil if
-// the results have no counts.
+// JudgeComparison compares the new version with stable. Results are [bad, all] requests of one period. The k-th
+// measurement wrongly fails with a probability of at most alpha/(k(k+1)), in total alpha. k counts measurements due
+// since began, because a crash may lose records. The Look is nil without counts.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -33,7 +32,6 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// lookOf parses the results of both versions. It returns an error for each version.
 func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
 	if !m.Compare.Histogram {
 		l.canary, errC = sampleOf(canary)
@@ -47,7 +45,7 @@ func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
 	return l, errC, errS
 }
 
-// judgeCounts judges the counts of both versions by an exact test. A histogram has only a sequential test.
+// judgeCounts uses an exact test. A histogram has only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, stable %s", c, s), Phase: Successful}
@@ -92,8 +90,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result, or a list of one value, means no requests. The numbers may be fractions,
-// because Prometheus extrapolates. sampleOf rounds the bad requests down, and all requests to the nearest integer.
+// sampleOf parses [bad, all]. An empty result, or one value, means no requests. Prometheus extrapolates, so bad is
+// rounded down, and all to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -121,10 +119,10 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
-// mostSamples bounds a sample's requests. More requests add no information.
+// mostSamples suffices: more requests add no information.
 const mostSamples = 1_000_000_000
 
-// judged scales a large sample down to mostSamples and keeps its share of bad requests.
+// judged scales a sample to mostSamples, and keeps the share of bad requests.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -132,9 +130,8 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse compares the new version's sample c with stable's sample s. It returns the probability that an equally good
-// version has at least c.bad bad requests. Without a margin, it uses Fisher's exact test. With a margin, it adds the
-// margin to the upper end of stable's exact confidence interval (Clopper and Pearson), which uses half of alpha.
+// worse returns the probability that an equally good version has at least c.bad bad requests: by Fisher's exact test. A
+// margin is added to the upper end of stable's exact interval (Clopper and Pearson), with half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -143,8 +140,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check with a margin: if it returns true, worse returns alpha or more. It replaces the upper end
-// of stable's interval by a lower share: by the normal approximation, if this share is within the interval.
+// isNotWorse is a quick check with a margin: if true, worse returns alpha or more. It replaces the upper end of
+// stable's interval by a lower share: by the normal approximation, if this share is within the interval.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
@@ -154,7 +151,7 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
-// fisher returns the hypergeometric probability that c has c.bad or more of the bad requests in both samples.
+// fisher is the hypergeometric probability that c has c.bad or more bad requests of both samples.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
@@ -165,8 +162,8 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail sums the probabilities term(i) of a distribution for all i ≥ k. Terms must decrease away from the mean. rise(i)
-// is term(i+1) / term(i). tail stops at a negligible term: after about 10,000 terms for samples of 1e9 requests.
+// tail sums term(i) for i ≥ k. Terms must decrease away from the mean; rise(i) is term(i+1)/term(i). tail stops at a
+// negligible term: after about 10,000 terms for 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -191,7 +188,7 @@ func choose(n, k int) float64 {
 	return a - b - c
 }
 
-// binomialTail returns the probability of k or more successes in n trials of probability p.
+// binomialTail is the probability of k or more successes in n trials.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -206,7 +203,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper bound of the one-sided confidence interval for a sample's share of bad requests.
+// upper is the one-sided upper confidence bound of the share of bad requests.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1
@@ -216,7 +213,7 @@ func upper(s sample, alpha float64) float64 {
 	})
 }
 
-// bisect returns the end of the interval from low within 0..1 for which the condition holds.
+// bisect returns the end, within 0..1, of the interval from low where the condition holds.
 func bisect(low float64, holds func(share float64) bool) float64 {
 	high := 1.0
 	for range 60 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Known holds argument values that exist only when a metric is measured.
+// Known holds arguments that exist only at a measurement.
 type Known struct {
 	Latest string            // pod-template-hash of the new version
 	Stable string            // pod-template-hash of the stable version
@@ -17,7 +17,7 @@ type Known struct {
 	ReleaseSince time.Time // when the release began
 }
 
-// Complete fills in all arguments of a metric's provider configuration. It calls secret to read a Secret.
+// Complete fills in all arguments of a provider configuration; secret reads a Secret.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
@@ -67,7 +67,7 @@ func (k Known) text(about string) (string, error) {
 
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns the names of a text's placeholders, such as templates.NAME.podTemplateHash.
+// Variables returns a text's placeholders, such as templates.NAME.podTemplateHash.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

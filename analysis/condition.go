@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is the input of a condition. The type of the result is unknown until a measurement.
+// environment is a condition's input. The result's type is unknown until a measurement.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition refuses an invalid condition. Errors that depend on the result appear only at a measurement.
+// CheckCondition refuses an invalid condition. Errors that depend on the result appear at a measurement.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -36,13 +36,13 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine returns the first line of an error. In errors of package expr, later lines repeat the condition.
+// firstLine drops later lines, because these repeat the condition in errors of package expr.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Judge applies a metric's conditions to a result. A negative number of samples means an unknown number.
+// Judge applies a metric's conditions. Negative samples mean an unknown number.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -74,8 +74,8 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 // withoutData maps a metric's onNoData to the phase of an empty result. Without onNoData, the conditions decide.
 var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
-// evaluate checks failureCondition before successCondition, as Argo Rollouts does. If only one condition is set, it
-// also decides the opposite verdict. Without conditions, every result is successful.
+// evaluate checks failureCondition first, as Argo Rollouts does. A single condition also decides the opposite verdict.
+// Without conditions, every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -113,7 +113,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions returns the functions that Argo Rollouts offers to conditions (utils/evaluate).
+// functions are Argo Rollouts' functions for conditions (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {
@@ -167,7 +167,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result has no data: it is nil, "", NaN, or a list of only such values.
+// isEmpty reports whether a result is nil, "", NaN, or a list of only such values.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:
@@ -183,7 +183,7 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue is the maximum length of a stored result, in characters.
+// maxValue bounds a stored result, in characters.
 const maxValue = 120
 
 func short(result any) string {

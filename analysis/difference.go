@@ -2,8 +2,8 @@ package analysis
 
 import "math"
 
-// Difference returns the new version's share of bad requests minus stable's share, with its 95 % interval (Newcombe
-// 1998, method 10). If a version has no requests, the interval is -1..1.
+// Difference returns the new version's bad share minus stable's, with its 95 % interval (Newcombe 1998, method 10).
+// Without requests, the interval is -1..1.
 func Difference(canaryBad, canaryAll, stableBad, stableAll int) (estimate, low, high float64) {
 	if canaryAll <= 0 || stableAll <= 0 {
 		return 0, -1, 1
@@ -13,7 +13,7 @@ func Difference(canaryBad, canaryAll, stableBad, stableAll int) (estimate, low, 
 	return c - s, c - s - math.Hypot(c-cLow, sHigh-s), c - s + math.Hypot(cHigh-c, s-sLow)
 }
 
-// wilson returns the share of bad requests with its 95 % score interval (Wilson 1927).
+// wilson returns a share with its 95 % score interval (Wilson 1927).
 func wilson(bad, all int) (share, low, high float64) {
 	const z2 = 1.959963984540054 * 1.959963984540054
 	n := float64(all)

@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// The types are defined in package rollout, because the state branch stores them.
+// Package rollout defines the types, because the state branch stores them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric
@@ -14,7 +14,7 @@ type (
 	Run         = rollout.AnalysisRun
 )
 
-// Short names of the phases and of the values of onNoData.
+// Short names of package rollout's constants.
 const (
 	Pending      = rollout.AnalysisPending
 	Running      = rollout.AnalysisRunning

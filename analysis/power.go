@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Setting describes releases whose analysis is simulated. All requests are independent of each other.
+// Setting describes simulated releases. All requests are independent.
 type Setting struct {
 	Metrics []Metric // comparisons of the two versions; all of them get the same requests
 	Stable  float64  // stable's share of bad requests
@@ -27,7 +27,7 @@ type Outcome struct {
 	MedianRequests int `json:"medianRequests"`
 }
 
-// Simulate judges a number of releases, as the reconciler judges real releases. Equal seeds have equal outcomes.
+// Simulate judges releases as the reconciler does. Equal seeds have equal outcomes.
 func Simulate(s Setting, runs int, seed uint64) Outcome {
 	out := Outcome{Runs: runs}
 	var requests []int
@@ -43,7 +43,7 @@ func Simulate(s Setting, runs int, seed uint64) Outcome {
 	return out
 }
 
-// release judges one release. It returns the number of requests to the new version and whether a metric failed.
+// release returns the number of requests to the new version and whether a metric failed.
 func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	began := time.Unix(0, 0)
 	run, family := Start("", "", s.Metrics, began), s.Family
@@ -76,13 +76,12 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	return looks[0].canary.all, run.Phase == Failed
 }
 
-// draw adds the requests of a period to a sample.
 func draw(to *sample, rng *rand.Rand, mean, share float64) {
 	bad := poisson(rng, mean*share)
 	to.bad, to.all = to.bad+bad, to.all+bad+poisson(rng, mean*(1-share))
 }
 
-// poisson returns a random number with the Poisson distribution. It uses the normal distribution for a large mean.
+// poisson uses the normal distribution for a large mean.
 func poisson(rng *rand.Rand, mean float64) (n int) {
 	if mean > 100 {
 		return max(0, int(math.Round(mean+math.Sqrt(mean)*rng.NormFloat64())))

@@ -13,14 +13,14 @@ import (
 // Sequential is the record of a sequential test; see package rollout.
 type Sequential = rollout.Sequential
 
-// Family describes the metrics that share the alpha of a release. Alpha is the allowed probability of a false failure.
+// Family describes the metrics that share a release's alpha: the allowed probability of a false failure.
 type Family struct {
 	Compared   int     // metrics of the release that compare versions
 	Sequential int     // metrics among them with a sequential test
 	Others     float64 // the sum of the evidence of the other sequential tests
 }
 
-// Alone is the family of a metric that shares its alpha with no other metric.
+// Alone is the family of a metric with an unshared alpha.
 func Alone(m Metric) Family {
 	f := Family{Compared: 1}
 	if IsSequential(m) {
@@ -29,11 +29,10 @@ func Alone(m Metric) Family {
 	return f
 }
 
-// IsSequential reports whether a metric has a sequential test. The counts since the last look are known only if the
-// window of the query has a fixed start.
+// IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
-// Shares of a release's alpha. A sequential test with a margin also needs an upper bound of stable's share.
+// A sequential test with a margin also needs an upper bound of stable's share.
 const (
 	sequentialShare = 0.5
 	exactShare      = 0.49
@@ -47,8 +46,8 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact tests: a fair part of half of the release's alpha, or of the whole
-// alpha if no metric has a sequential test.
+// exactAlpha returns the alpha of a metric's exact tests: a fair part of half of the release's alpha, or of all without
+// sequential tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {
@@ -60,17 +59,17 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has the numbers of bad and of all requests to both versions since the start of the query's window. A comparison
-// of latencies has histograms instead of the numbers of bad requests.
+// Look has both versions' bad and all requests since the start of the query's window. For latencies, it has histograms
+// instead of bad requests.
 type Look struct {
 	canary, stable sample
 	latency        *[2]Histogram // of the new version and of stable
 }
 
-// leastLatencies is the number of stable's requests that the choice of the bounds of a histogram needs.
+// leastLatencies is how many of stable's requests the choice of a histogram's bounds needs.
 const leastLatencies = 100
 
-// testsOf returns the counts of a look for each bound of the evidence. It returns false if a histogram lacks a bound.
+// testsOf returns a look's counts for each bound of the evidence, or false if a histogram lacks a bound.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -92,9 +91,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	return tests, len(tests) > 0
 }
 
-// Weigh adds a look to a metric's evidence and fails the measurement if the release's evidence reaches its limit. The
-// test is valid for any number of looks. The parameter since is the start of the present weight, or 0 while the weight
-// changes: such a look adds nothing.
+// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Any number of looks is
+// valid. since is the start of the present weight, or 0 while the weight changes: then a look adds nothing.
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -137,7 +135,6 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 // EvidenceOf returns a metric's evidence that the new version is worse.
 func EvidenceOf(e *Sequential) float64 { return e.Value() }
 
-// worstBound describes the counts of the bound with the most evidence.
 func worstBound(e *Sequential) string {
 	value := func(t rollout.Test) float64 { return EvidenceOf(&Sequential{Tests: []rollout.Test{t}}) }
 	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int { return cmp.Compare(value(a), value(b)) })
@@ -145,7 +142,7 @@ func worstBound(e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, stable %s", worst.Bound, c, s)
 }
 
-// add sets the evidence after a look. It counts only the requests since the last look with the same weight.
+// add counts only requests since the last look with the same weight.
 func add(next, last *Sequential, m Metric, f Family) {
 	// Prometheus extrapolates, so that a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -176,8 +173,8 @@ func add(next, last *Sequential, m Metric, f Family) {
 	}
 }
 
-// baseOf returns the counts that a look is compared with. They begin anew with each weight, and after a loss of half of
-// the requests, as when the counters of a server restart.
+// baseOf returns the counts that a look is compared with. They restart with each weight, and after a loss of half of
+// the requests, as when a server's counters restart.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	base := &Sequential{Since: look.Since, Tests: make([]rollout.Test, len(look.Tests))}
 	isNew := before == nil || !before.Since.Equal(look.Since)
@@ -215,7 +212,7 @@ func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
 }
 
-// marginLog is ratioLog for a new version whose share of bad requests may be limit.
+// marginLog is ratioLog for a bad share that may be limit.
 func marginLog(bad, all int, limit, ratio float64) float64 {
 	if limit >= 1 {
 		return 0
@@ -224,8 +221,8 @@ func marginLog(bad, all int, limit, ratio float64) float64 {
 	return float64(bad)*math.Log(q/limit) + float64(all-bad)*math.Log((1-q)/(1-limit))
 }
 
-// stableUpTo returns an upper bound of stable's share of bad requests that holds at all looks with a probability of
-// 1-delta (the mixture of Robbins, 1970, with a uniform prior).
+// stableUpTo returns an upper bound of stable's bad share that holds at all looks with probability 1-delta (mixture of
+// Robbins, 1970, uniform prior).
 func stableUpTo(e *Sequential, delta float64) float64 {
 	bad, all := stableOf(e)
 	if bad >= all {
@@ -237,7 +234,6 @@ func stableUpTo(e *Sequential, delta float64) float64 {
 	})
 }
 
-// stableOf returns stable's bad and all requests since the release began.
 func stableOf(e *Sequential) (bad, all int) {
 	bad, all = e.Tests[0].Stable, e.Stable
 	if len(e.Past) == 2 {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is an AnalysisTemplate or ClusterAnalysisTemplate before its arguments are filled in.
+// Template is a template before its arguments are filled in.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
@@ -20,7 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec is a template's spec. Metrics stay unparsed here, because a number may be a placeholder ("{{args.n}}").
+// TemplateSpec is a template's spec. Metrics stay unparsed, because a number may be a placeholder ("{{args.n}}").
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -35,7 +35,7 @@ type Rules struct {
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is an argument of a template. It has a value, or refers to a Secret or to a field of the Rollout.
+// Arg is a template's argument: a value, or a reference to a Secret or a Rollout's field.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -49,12 +49,12 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects metrics by a regular expression. The selected metrics never fail a release.
+// DryRun selects, by a regular expression, metrics that never fail a release.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
 
-// Retention sets how many measurements of the selected metrics are kept.
+// Retention sets how many measurements are kept.
 type Retention struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 	Limit      int    `json:"limit" min:"1" needs:"give 1 or more" fix:"give 1 or more"`
@@ -86,7 +86,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values holds the arguments of templates. The values of Secrets and Pods are known only at a measurement.
+// Values holds templates' arguments. Values of Secrets and Pods are known only at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate fills in the arguments of the templates' metrics. It leaves placeholders of values from pods and Secrets,
-// so that Git never stores a Secret. If check is not nil, it validates each provider configuration.
+// Instantiate fills in the metrics' arguments, except values from pods and Secrets, so that Git never stores a Secret.
+// A check that is not nil validates each provider configuration.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to the metrics whose names match. As in Argo Rollouts, a rule must match.
+// ApplyRules applies each rule to metrics with matching names. As in Argo Rollouts, a rule must match.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect appends referenced templates to all, once each. It refuses cycles. The parameter path is the chain so far.
+// collect appends referenced templates once each, and refuses cycles. path is the chain so far.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -207,7 +207,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names returns the names in a path of templates: a -> cluster/b -> a.
+// names returns a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -264,8 +264,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces each "{{args.name}}" by its value. It leaves placeholders whose values are known only at a measurement.
-// An unknown name is an error.
+// fill replaces "{{args.name}}" by values, except values known only at a measurement. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	return eachText(v, field, func(text, field string) (string, error) {
 		var unknown string
@@ -287,7 +286,7 @@ func fill(v any, values Values, field string) (any, error) {
 	})
 }
 
-// eachText returns a copy of a document whose texts are replaced by the results of the function replace.
+// eachText returns a copy of a document with replaced texts.
 func eachText(v any, field string, replace func(text, field string) (string, error)) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. An iteration costs the result's size plus the constant turn, because it
-// may read the whole result. maxWork allows a nested loop of 300 × 300 iterations, or one loop over 9,000 values.
+// These limits bound a condition's cost. An iteration costs the result's size plus turn, because it may read the whole
+// result. maxWork allows 300 × 300 nested iterations, or a loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -20,12 +20,12 @@ const (
 	made         = 8 // the cost of each created byte or value, which takes memory until the end
 )
 
-// work holds the remaining budget of an evaluation (left) and the cost of each iteration (each).
+// work holds the remaining budget (left) and an iteration's cost (each).
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
 
-// runCondition evaluates a condition. The limits keep it within a few seconds and megabytes.
+// runCondition stays within a few seconds and megabytes.
 func runCondition(condition string, result any) (any, error) {
 	w := &work{left: maxWork, each: turn}
 	w.each += weigh(result, maxWork)
@@ -52,10 +52,10 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	return expr.Compile(condition, options...)
 }
 
-// spent is the name of the function that charges the budget. Conditions cannot call it, because the name has spaces.
+// spent names the function that charges the budget. Conditions cannot call a name with spaces.
 const spent = "work spent on"
 
-// Visit adds calls that charge the budget for each iteration of a loop, and for each text or list that is created.
+// Visit adds calls that charge the budget for each iteration, and for each created text or list.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -73,7 +73,7 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain contains the functions of package expr that return a number or a boolean. They create no text or list.
+// plain lists package expr's functions that create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh returns the number of values and bytes in a value. It stops counting beyond the parameter most.
+// weigh counts values and bytes, up to most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a template's metric after its arguments are filled in.
+// metricFile is a metric with filled-in arguments.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -37,7 +37,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number. A document may contain it as a text, because a filled-in "{{args.n}}" is a text.
+// whole is a whole number, perhaps as a text: a filled-in "{{args.n}}" is a text.
 type whole int
 
 // ReadValue parses a number or a text that contains a number.
@@ -82,7 +82,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider sets a metric's provider and configuration from the field "provider". This field must have only one key.
+// setProvider reads the field "provider", which must have one key.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
@@ -101,7 +101,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that can never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
+// check refuses a metric that can never pass or end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
 	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m)); err != nil {
 		return err
@@ -166,7 +166,7 @@ func checkHistogram(m *Metric) error {
 	return wrong("compare.histogram", "use an argument of podTemplateHashValue: Latest", "has one query for both versions")
 }
 
-// checkPair refuses a comparison whose queries are not named bad and of. Only a comparison may lack Datadog's formula.
+// checkPair refuses a comparison without queries bad and of. Only a comparison may lack Datadog's formula.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause that a server may request before a retry. For a longer pause, Do does not retry.
+// maxWait is the longest pause of a server before a retry. For a longer pause, Do does not retry.
 const maxWait = 10 * time.Second
 
-// Caller sends HTTP requests. Its errors never contain a request's credentials. It is not safe for concurrent use.
+// Caller sends HTTP requests. Its errors contain no credentials. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error may contain
@@ -66,7 +66,7 @@ type Error struct {
 	cause   error
 }
 
-// Error returns the request, the status and the server's message.
+// Error returns the request, status and server's message.
 func (e *Error) Error() string {
 	text := e.What + ": "
 	if e.Status != 0 {
@@ -78,12 +78,12 @@ func (e *Error) Error() string {
 // Unwrap returns the context's error if the context ended the request.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff returns the pause after a number of consecutive failures: 1 s, 2 s, 4 s and so on up to 5 min.
+// Backoff returns the pause after consecutive failures: 1 s, 2 s, 4 s up to 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
-// Do sends a request and returns the response or an *Error. After transient errors, it makes up to Tries attempts.
+// Do returns the response or an *Error. After transient errors, it makes up to Tries attempts.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {
@@ -103,7 +103,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// JSON sends the parameter "in" as JSON and decodes the response into the parameter "out". Both parameters may be nil.
+// JSON sends "in" as JSON and decodes the response into "out". Both may be nil.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -192,7 +192,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 func (r Request) what() string {
-	// Errors contain this text, so it must not contain secrets.
+	// Errors contain this text, so it must contain no secrets.
 	text := r.Method
 	if r.Path != "" {
 		text += " " + r.Path + " of"

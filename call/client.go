@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns a function for Caller.Client. The clients use the proxies that environment variables name.
+// Clients returns a function for Caller.Client, with proxies from environment variables.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin returns a function as Clients does, for users' URLs. The clients refuse connections that r forbids.
+// ClientsWithin returns Clients for users' URLs. The clients refuse connections that r forbids.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
@@ -38,11 +38,10 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 	return func(insecure bool) *http.Client { return clients[insecure] }
 }
 
-// errRedirect reports a forbidden redirect.
 var errRedirect = errors.New("it redirects")
 
-// redirects returns a CheckRedirect that follows a redirect only to the same host with the same method, so that no
-// other host gets credentials. A GET without headers, signature and userinfo may also be redirected to another host.
+// redirects follows redirects only to the same host with the same method, so that no other host gets credentials. A GET
+// without headers, signature and userinfo may change the host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

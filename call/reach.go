@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reach restricts the IP addresses of a client's connections, also to proxies. It is applied after DNS resolution.
+// Reach restricts the IP addresses of connections, also to proxies, after DNS resolution.
 type Reach struct {
 	Own []netip.Prefix // allowed, even if own contains them
 }
@@ -27,7 +27,6 @@ var own = rollout.Mapped([]string{
 // nat64 is the prefix of IPv6 addresses that end with an IPv4 address (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// check returns an error if r forbids requests to an address.
 func (r Reach) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {
@@ -42,7 +41,7 @@ func (r Reach) check(ip netip.Addr) error {
 		"to allow it: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
-// control implements net.Dialer.Control. It checks an address before the Dialer connects.
+// control implements net.Dialer.Control.
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -24,7 +24,6 @@ const MaxMessage = 300
 // maxBreak limits the result of Pause, because a wrong configuration may request days.
 const maxBreak = time.Hour
 
-// refused returns the error for a response whose status is not a success.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +34,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for a request without a complete response. It omits addresses and ports, which vary.
+// noAnswer returns the error for an incomplete response. It omits addresses and ports, which vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -67,7 +66,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that the header Retry-After requests, at most 1h. A date counts from the header Date.
+// Pause returns the pause in the header Retry-After, at most 1h. A date counts from the header Date.
 func Pause(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -80,7 +79,7 @@ func Pause(header http.Header) time.Duration {
 	return 0
 }
 
-// Reason extracts a server's message from a JSON or text body. It returns one line of at most MaxMessage characters.
+// Reason extracts a server's message from a JSON or text body: one line of at most MaxMessage characters.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
@@ -95,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts a message from decoded JSON. The message may be nested in lists and objects.
+// Words extracts a message from decoded JSON, also nested in lists and objects.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -135,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses the JSON body of a response. Errors name the server, but do not quote the body.
+// Decode parses a response's JSON body. Errors name the server, but do not quote the body.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -154,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds translates type names of package encoding/json into words for messages.
+// kinds translates encoding/json's type names for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping"}

@@ -12,15 +12,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the minimum length of a hidden text in bytes. Hiding single letters would make messages unreadable.
+// minSecret is a hidden text's minimum length in bytes. Hiding single letters would make messages unreadable.
 const minSecret = 4
 
 // Secrets holds texts that no error and no message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts that Scrub must replace. Scrub replaces all forms that a server may repeat: plain, and encoded for
-// URLs, JSON, HTML or basic authentication. For "Bearer abc", Hide also adds "abc". For a URL, it also adds the user,
-// password, path, query, and path elements of at least 8 bytes.
+// Hide adds texts that Scrub must replace: plain, and encoded for URLs, JSON, HTML or basic authentication. For "Bearer
+// abc", Hide also adds "abc". For a URL, it adds the user, password, path, query, and path elements of at least 8
+// bytes.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -51,7 +51,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides these parts of a URL: the user, the password, query values, and path elements of at least 16 bytes.
+// HideURL hides a URL's user, password, query values, and path elements of at least 16 bytes.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -69,10 +69,10 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders lists the headers whose values are never secret.
+// plainHeaders lists the headers without secrets.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
-// Scrub replaces hidden texts by ***. It replaces longer texts first, because one hidden text may contain another.
+// Scrub replaces hidden texts by ***, longer texts first, because one hidden text may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -101,8 +101,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text as one line of at most MaxMessage characters, without hidden texts. It calls Scrub again after
-// OneLine, because a hidden text may appear when OneLine removes invalid bytes.
+// line returns one line of at most MaxMessage characters. It calls Scrub again after OneLine, because a hidden text may
+// appear when OneLine removes invalid bytes.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

@@ -18,20 +18,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation holds the manifest of the last client-side apply by kubectl apply or a similar tool.
+// lastAppliedAnnotation holds the manifest of the last client-side apply.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists the field managers of tools that apply manifests. Names with the prefix "kubectl-" also count.
+// tools lists field managers that apply manifests. Names with the prefix "kubectl-" also count.
 var tools = []string{
 	"kubectl", "before-first-apply", // the API server's name for the writers before an object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races is the backoff of a write that conflicts with other writes, such as a status update: 8 attempts within 2.5 s.
+// races is the backoff after a conflicting write, such as a status update: 8 attempts within 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether an apply would leave a workload's live pod template unchanged, so that its pods stay. It
-// sends a dry run, because API defaults and admission may change the template. The removal of a field is also a change.
+// SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
+// defaults and admission may change the template. The removal of a field is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -46,7 +46,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
-	// Send only the spec, so that invalid metadata in Git, such as a label, cannot fail the dry run.
+	// Send only the spec, so that invalid metadata in Git cannot fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -72,8 +72,8 @@ func (d *desired) only(spec map[string]any) []byte {
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
 // handOverReplicas keeps the number of pods when spec.replicas leaves Git because an autoscaler sets it. Server-side
-// apply would remove the field, because it has no other owner, and the workload would shrink to one pod. So a second
-// field manager first applies the live number, without force. It owns the field until the autoscaler sets it.
+// apply would remove the unowned field, and the workload would shrink to one pod. So a second field manager applies the
+// live number, without force, until the autoscaler sets it.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -84,10 +84,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
-// takeOver prepares an apply. An apply deletes a field that gitrollout owns and that left Git only if no other manager
-// owns it. So takeOver takes such fields from other managers. If adopts is true, it also takes fields that other tools
-// applied, except edited fields and spec.replicas. It sends no request if no other manager shares fields. client-go's
-// csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver prepares an apply, which deletes a field that left Git only if no other manager owns it. So takeOver takes
+// such fields from other managers. If adopts is true, it also takes fields that other tools applied, except edited
+// fields and spec.replicas. client-go's csaupgrade would also remove fields that Git never had
+// (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
@@ -132,8 +132,8 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// ownershipChange returns the patch that takeOver sends, or nil if no field changes its owner. "taken" lists the fields
-// that other managers lose. The resource version in the patch makes it fail if the object has changed.
+// ownershipChange returns takeOver's patch, or nil if no field changes its owner. "taken" lists the fields that other
+// managers lose. The patch fails if its resource version is outdated.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // paths of another API version may mean other fields; the next apply records the fields again
@@ -202,7 +202,7 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns any of gitrollout's fields, or a tool has applied the object.
+// isShared reports whether another manager owns gitrollout's fields, or a tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")

@@ -16,16 +16,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotator writes annotations of workloads for users and the reconciler, and the metadata of pods.
+// Annotator writes annotations of workloads, and the metadata of pods.
 type Annotator struct{ *Client }
 
-// Annotate sets a workload's annotation. The parameter "by" is the field manager for this write.
+// Annotate sets a workload's annotation as the field manager "by".
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
-// Unannotate removes a workload's annotation if the annotation has the given value.
+// Unannotate removes a workload's annotation with the given value.
 func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 	body, _ := json.Marshal([]map[string]string{
@@ -36,9 +36,9 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 	return utilerrors.FilterOut(err, apierrors.IsInvalid, apierrors.IsNotFound)
 }
 
-// SetRole gives a pod the labels and annotations of its role, with the rights of the app's service account. The API
-// server removes the other fields of the same field manager: the previous role's. Labels of other clients stay, and
-// are an error. A missing pod is no error.
+// SetRole gives a pod its role's labels and annotations, with the rights of the app's service account. The API server
+// removes the field manager's other fields: the previous role's. Other clients' labels stay, and are an error. A
+// missing pod is no error.
 func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
 	metadata := map[string]any{}
 	if role != "" {
@@ -66,7 +66,7 @@ func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Po
 	return err
 }
 
-// User returns the user name that the API server derives from the client's credentials.
+// User returns the user name that the API server derives from the credentials.
 func (a Annotator) User(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

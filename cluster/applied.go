@@ -18,8 +18,8 @@ type Applied struct {
 	Generated bool // it runs an experiment, and is deleted at the end of the step
 }
 
-// Applied lists the applied workloads, sorted by app and name. It lists a workload once, even if its kind is watched in
-// two versions. It reads only the watch caches.
+// Applied lists the applied workloads in the watch caches, sorted by app and name. It lists a workload once, even if
+// its kind is watched in two versions.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

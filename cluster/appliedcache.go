@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process has applied, or has found already applied.
 type known struct {
 	app    string // the app that applied the object
 	digest string // digest of the applied object
@@ -20,8 +19,8 @@ type known struct {
 	by       string    // the writer of the change that the last repair undid
 }
 
-// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s and so
-// on, up to 1 min. Otherwise, two programs would overwrite each other's changes as fast as the watch reports them.
+// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s up to 1
+// min. Otherwise, two programs would overwrite each other as fast as the watch reports.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
@@ -34,14 +33,14 @@ const (
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether an object's next repair has to wait because of earlier repairs.
+// fighting reports whether an object's next repair has to wait.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer changes an object again and again. If the changes continue, the error
-// wraps rollout.ErrOverwritten, which stops no release, because a release depends only on its own pods.
+// overwritten returns an error if another writer changes an object repeatedly. Later errors wrap
+// rollout.ErrOverwritten, which stops no release, because a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -69,7 +68,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// An apply of the same digest is a repair, because another writer must have changed the object.
+	// An apply of the same digest is a repair: another writer has changed the object.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -86,7 +85,7 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The API server may have stored the object despite the error, so the next Apply must write the object again.
+	// The API server may have stored the object despite the error, so the next Apply must write again.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
@@ -105,7 +104,7 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops an object's record. If the object is created again, it counts as new.
+// forget drops an object's record. A recreated object counts as new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects that one Apply has written or left unchanged, in the order of the apply.
+// Result lists the objects that an Apply has written or left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in order with forced server-side applies, and skips unchanged objects. If the API server
-// refuses an object, Apply stops and returns an *Error, because later objects may depend on it. If another writer
-// changes an object again and again, Apply repairs it with growing pauses. If the changes continue, the final error
-// wraps rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
+// Apply writes the changed objects in order with forced server-side applies. If the API server refuses an object, Apply
+// stops with an *Error, because later objects may depend on it. Apply repairs repeated changes by another writer with
+// growing pauses. Later, the final error wraps rollout.ErrOverwritten. The Result is valid even with an error. Apply
+// may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -50,8 +50,8 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, with rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. It adds
-// unchanged objects to result.Unchanged, and omits Secrets that are still encrypted.
+// toApply returns the objects to write, with gitrollout's labels and annotations. It adds unchanged objects to
+// result.Unchanged, and omits Secrets that are still encrypted.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
@@ -96,8 +96,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if the object belongs to another app whose newest commit also has it. If gitrollout never
-// deletes such objects, for example Namespaces, equal content in both apps sets "shared" instead.
+// contested returns an error if another app's newest commit also has the object. If gitrollout never deletes such
+// objects, for example Namespaces, equal content in both apps sets "shared" instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -119,7 +119,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports whether the live object has the desired content. It compares digests and sends no request.
+// isApplied compares the digests of the live and the desired object, without a request.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -145,8 +145,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and caches the result. If the object is generated for a release, applyOne refuses to
-// overwrite a live object that is not in the app.
+// applyOne writes one object and caches the result. It does not overwrite a live object outside the app with an object
+// that is generated for a release.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -180,7 +180,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields lists the fields of d that a field manager owns, such as " in spec.replicas". It returns "" for no fields.
+// inFields lists d's fields that a field manager owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -198,8 +198,7 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object and returns the stored object. If a CreateOnly object exists already, write sends only
-// gitrollout's label and annotations.
+// write returns the stored object. Of an existing CreateOnly object, write sends only labels and annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

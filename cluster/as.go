@@ -11,12 +11,12 @@ import (
 type accountKey struct{}
 
 // As returns a context whose requests have the rights of a service account, NAMESPACE/NAME. With account "", they have
-// the client's own rights, as do watches and the methods Evict, OtherOwners and Serves with any account.
+// the client's own rights, as do watches, Evict, OtherOwners and Serves with any account.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating is a RoundTripper that sends each request as the service account in the request's context.
+// impersonating sends each request as the service account in the context.
 type impersonating struct{ next http.RoundTripper }
 
 func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {

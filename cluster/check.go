@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. It changes nothing but managed fields
-// (takeOver). Several versions of one object may be in objects. The error is about the first refused object. Check
-// skips an object if the same Apply creates the object's CRD or Namespace.
+// Check asks the API server by dry runs whether it would accept an Apply. It changes only managed fields (takeOver).
+// Several versions of one object may be in objects. The error is about the first refused object. Check skips an object
+// if the same Apply creates its CRD or Namespace.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// Do not repeat a request after a timeout, because it has already taken requestTimeout.
+	// Do not repeat a request after a timeout: it has already taken requestTimeout.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil

@@ -18,31 +18,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout limits most requests, but neither logs nor caches' lists and watches. The API server allows 60 s.
+// requestTimeout limits requests, except logs and caches' lists and watches. The API server allows 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits how long Start waits for each first list. A starting API server refuses some requests.
+// syncWithin limits Start's wait for each first list. A starting API server refuses some requests.
 const syncWithin = time.Minute
 
-// manager is gitrollout's name as field manager and as user agent.
+// manager is gitrollout's field manager and user agent.
 const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
-	// OnChange is called with an app's name after a change of its live objects that concerns Observe or the next Apply. It
-	// may be called several times per change. It must not block, and may be nil.
+	// OnChange is called after a change of an app's live objects that concerns Observe or the next Apply. It may be
+	// called several times per change, must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object as the app's newest commit has it. It returns nil if the commit lacks the object: another
-	// app may take it over. An error means that the commit is unknown. If Wants is nil, any app may take over any object.
+	// Wants returns an object of the app's newest commit. It returns nil if the commit lacks the object: another app
+	// may take it over. An error means that the commit is unknown. If Wants is nil, any app may take over any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-	// Namespaces limits watches and writes to these namespaces. Without namespaces, the whole cluster is in scope.
+	// Namespaces limits watches and writes. Without namespaces, the whole cluster is in scope.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, or "". If it is set, Client.UID returns the uid of the same namespace.
+	// UID is an earlier result of Client.UID, or "". If set, Client.UID returns the same namespace's uid.
 	UID string
 	// MayHave returns an error if an app may not have objects of a cluster-scoped kind. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken gets the fields that gitrollout takes from other managers to remove them, and the managers. It may be nil.
+	// Taken gets the fields, and their managers, that gitrollout takes to remove them. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -64,8 +64,8 @@ type Client struct {
 	troubles troubles
 }
 
-// New returns a client for a cluster and sends no request. The client has no rate limit, because the API server has
-// priority and fairness. The client ignores the API server's warnings.
+// New returns a client and sends no request. The client has no rate limit, because the API server has priority and
+// fairness. The client ignores the API server's warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -92,7 +92,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// Wrap the transport, so that the counter also counts retries and the requests of restarted watches.
+	// Wrap the transport, so that the counter includes retries and restarted watches.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next} })
@@ -103,7 +103,6 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All clients share one transport with its connections and counters.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -128,20 +127,20 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches workloads, their revisions and their pods, and returns after the first lists. Background work continues
-// until ctx ends. An error names the unreachable server, or the forbidden verb and resource.
+// Start watches workloads, revisions and pods until ctx ends, and returns after the first lists. An error names the
+// unreachable server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// Send a request first, because a watch only retries while the server is unreachable. Start returns its error.
+	// Send a request first, because a watch only retries while the server is unreachable.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Readable returns the namespaces in the list in which the kubeconfig's user may list pods.
+// Readable returns the listed namespaces in which the kubeconfig's user may list pods.
 func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
 	c, err := New(config, Options{})
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configRef names a ConfigMap or Secret in the namespace of a pod that uses it.
 type configRef struct{ kind, name string }
 
-// configTypes has the types in a pod spec that refer to a ConfigMap or Secret, with the kind and the field for the
-// name. In a pod spec, a LocalObjectReference names a Secret, such as the credentials of a volume.
+// configTypes has the types in a pod spec that refer to a ConfigMap or Secret, with the name's field. A
+// LocalObjectReference names a Secret, such as a volume's credentials.
 var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.ConfigMapEnvSource]():    {"ConfigMap", "Name"},
 	reflect.TypeFor[corev1.ConfigMapKeySelector]():  {"ConfigMap", "Name"},

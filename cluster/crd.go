@@ -15,7 +15,7 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether the list "all" contains the CRD of an object's kind.
+// defined reports whether "all" contains the CRD of an object's kind.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)
@@ -23,7 +23,7 @@ func defined(all []*desired, d *desired) bool {
 	})
 }
 
-// awaitedOf returns why a CRD is not established yet. It returns "" if the CRD is established or the object is no CRD.
+// awaitedOf returns why a CRD is not established yet, or "".
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -49,13 +49,13 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// The API server serves a new CRD after about 100 ms, because it first checks names and publishes the schema.
+// The API server serves a new CRD after about 100 ms of checks.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond
 )
 
-// awaitEstablished waits until the API server serves a new CRD. Until then, no object of the kind can be applied.
+// awaitEstablished waits until the API server serves a new CRD, so that objects of the kind can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision. A DaemonSet owns a pod on each node.
+// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -33,9 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest ControllerRevision whose template equals the workload's, as Match does in
-// k8s.io/kubernetes pkg/controller/daemon/update.go. If no template is equal, it returns a revision with the applied
-// hash. It never falls back to the newest revision, which may have an older template while the watch lags.
+// equalRevision returns the newest ControllerRevision with the workload's template, as Match does in k8s.io/kubernetes
+// pkg/controller/daemon/update.go, or else with the applied hash. It never falls back to the newest revision, which may
+// have an older template while the watch lags.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -49,7 +49,7 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. Strays count as old pods that are not desired. Base is true for pods from before the adoption.
+// DaemonSet's hash. Strays count as undesired old pods. Base is true for pods from before the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left, strays := w.replicas, w.strays
 	out.Floor, out.Strays = w.partition, w.strays

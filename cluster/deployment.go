@@ -24,7 +24,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds the revision number of a pod template. The Deployment controller sets the annotation.
+// revisionAnnotation holds a pod template's revision number, from the Deployment controller.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -67,9 +67,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the ReplicaSet of the Deployment's current template, or nil. It prefers the ReplicaSet with the
-// Deployment's revision number if the templates are equal. Otherwise it returns the oldest ReplicaSet with an equal
-// template, as Kubernetes' FindNewReplicaSet does.
+// currentOf returns the current template's ReplicaSet, or nil. Of ReplicaSets with equal templates, it prefers the
+// Deployment's revision number, and else the oldest, as Kubernetes' FindNewReplicaSet does.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -86,14 +85,14 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// No template is equal, for example because API server defaults differ. So the revision number decides.
+		// Without an equal template, for example because API server defaults differ, the revision number decides.
 		return numbered
 	}
 	return nil
 }
 
-// templateDigest returns a pod template's digest. It ignores the label pod-template-hash, so that a Deployment and its
-// ReplicaSet have equal digests. Digests must not be stored, because a newer API server may set other defaults.
+// templateDigest ignores the label pod-template-hash, so that a Deployment and its ReplicaSet have equal digests.
+// Digests must not be stored, because a newer API server may set other defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads a cluster's objects, and asks the API server what an apply would change. It changes nothing itself.
+// DryRunner reads a cluster's objects, and asks what an apply would change. It changes nothing.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
@@ -31,7 +31,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
-// If the user may not apply the object, the error is Forbidden, and the state is the live object with o's fields.
+// If the apply is Forbidden, the state is the live object with o's fields.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, nil, err
 }
 
-// overlaid returns a live value after an apply of a desired value. It merges lists of equal length item by item.
+// overlaid merges a desired into a live value, and lists of equal length item by item.
 func overlaid(live, desired any) any {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -84,14 +84,14 @@ func overlaid(live, desired any) any {
 	return desired
 }
 
-// Runs reports whether a workload exists, and whether an apply would keep its pod template and its pods.
+// Runs reports whether a workload exists, and whether an apply would keep its pod template.
 func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bool, err error) {
 	live, after, err := d.Compare(ctx, o)
 	exists = err == nil && live != nil
 	return exists, exists && keepsTemplate(live, after, o), err
 }
 
-// Get returns an object if it exists and has the app's label. Otherwise it returns nil.
+// Get returns an object with the app's label, or nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")
 	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
@@ -106,7 +106,7 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the client for a kind and namespace. Without a version, the API server's preferred version is used.
+// resource returns the client for a kind and namespace, by default in the API server's preferred version.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -120,7 +120,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the client for the object's kind, and the object. If the object does not exist, found is nil.
+// get returns the kind's client and the object. If the object does not exist, found is nil.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Election describes the Lease with which replicas elect the process that works. Two processes that work at the same
-// time do no harm, because Git accepts only the first of two pushes (compare-and-swap).
+// Election describes the Lease for electing the process that works. Two working processes do no harm, because Git
+// accepts only the first of two pushes (compare-and-swap).
 type Election struct {
 	Namespace, Name string // the Lease's namespace and name
 	ID              string // the identity of this process
@@ -27,8 +27,8 @@ type Election struct {
 	Waiting         func(leader string) // called when another process holds the Lease
 }
 
-// Lead waits for the Lease, calls work, and releases the Lease when work returns. If the Lease is lost, Lead ends the
-// context of work and returns an error. After this error, the process should exit and restart.
+// Lead waits for the Lease, calls work, and releases the Lease when work returns. If the Lease is lost, Lead ends
+// work's context and returns an error. Then the process should exit and restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -38,7 +38,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	defer stop()
 	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
 	var elector *leaderelection.LeaderElector
-	// Check tolerates a negative time, so a change is refused from RenewDeadline on, at which client-go gives up.
+	// Check tolerates a negative time. Refuse changes from RenewDeadline on, at which client-go gives up.
 	holds := func() bool { return elector.IsLeader() && elector.Check(e.Renew-e.Duration) == nil }
 	elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
@@ -82,7 +82,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 }
 
-// Leader returns the holder of a Lease that has not expired, in any namespace. It returns "" if there is none.
+// Leader returns the holder of an unexpired Lease in any namespace, or "".
 func Leader(ctx context.Context, c *Client, name string, now time.Time) (holder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -99,7 +99,6 @@ func Leader(ctx context.Context, c *Client, name string, now time.Time) (holder 
 	return holder, nil
 }
 
-// turn is the period in which this process holds the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error
@@ -118,11 +117,11 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 
 var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 
-// leaseKey is the context key of a func() bool that reports whether this process still holds the Lease.
+// leaseKey is the context key of a func() bool that reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced is a RoundTripper that sends no change if the Lease of the request's context is lost. A process that was
-// suspended may continue in the middle of a pass, before client-go notices the loss and ends the context.
+// fenced sends no change if the Lease of the request's context is lost. A suspended process may continue in a pass
+// before client-go notices the loss and ends the context.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

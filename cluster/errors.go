@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reason says in one word why an object was refused.
+// Reason classifies the refusal of an object.
 type Reason string
 
 const (
@@ -34,7 +34,7 @@ const (
 	Unexpected    Reason = "Unexpected"    // any other error
 )
 
-// Error says why an object was refused, and suggests a fix. Its text has one line. Equal refusals have equal texts.
+// Error says why an object was refused, and suggests a fix, in one line. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
@@ -50,19 +50,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether a retry can succeed without a change by a user.
+// Temporary reports whether a retry can succeed without a user's change.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
-// IsForbidden reports whether the API server refused a request because the user lacks a right.
+// IsForbidden reports whether the user lacks a right.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server, or a check before the request, has refused the object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a client-go error to an *Error without a Secret's content. The parameter verb is an RBAC verb.
+// explain converts a client-go error to an *Error without a Secret's content. The verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -91,13 +90,13 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in a path such as data[password]. plainField matches a path without a Secret's key.
+// bracketed matches the key in a path such as data[password]. plainField matches a path without a key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent removes a Secret's keys and content from the error, because the error is recorded in Git.
+// hideContent removes a Secret's keys and content, because Git records the error.
 func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
@@ -134,7 +133,7 @@ func fieldsOf(status apierrors.APIStatus) string {
 	return " (" + strings.Join(fields, ", ") + ")"
 }
 
-// serverMessage returns the API server's message on one line. For an invalid object, it has only the first cause.
+// serverMessage returns the API server's message on one line. For an invalid object, it keeps the first cause.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -147,8 +146,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first cause in sorted order, because the API server sends causes in random order. It only
-// counts the other causes, because the API server may repeat a long cause.
+// firstCause sorts the causes, because the API server sends them in random order. It only counts the other causes,
+// because the API server may repeat a long cause.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -163,8 +162,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies an error by its status code and its text, because the code alone is ambiguous. Code 403 may come
-// from RBAC, a quota, admission or a terminating namespace. Code 422 may mean an invalid object or an immutable field.
+// reasonOf classifies an error by code and text, because the code alone is ambiguous. 403 may come from RBAC, a quota,
+// admission or a terminating namespace. 422 may mean an invalid object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -195,8 +194,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	return Unexpected, ""
 }
 
-// isImmutable reports whether the API server refused to change an immutable field. The refusal has no status code, and
-// its text differs between kinds.
+// isImmutable reports a refused change of an immutable field. This refusal has no status code, and its text differs
+// between kinds.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -206,7 +205,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether a retry may succeed. An error without a status comes from the network or a timeout.
+// transient reports whether a retry may succeed. An error without a status is a network error or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

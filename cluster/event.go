@@ -16,7 +16,7 @@ import (
 // EventKind is the type field of a Kubernetes Event.
 type EventKind string
 
-// The Kubernetes API allows only these two types.
+// The Kubernetes API allows only these types.
 const (
 	Normal  EventKind = "Normal"
 	Warning EventKind = "Warning"
@@ -25,11 +25,11 @@ const (
 // reporter is the reporting controller in gitrollout's events.
 const reporter = "gitrollout.dev/reconciler"
 
-// maxNote is the API server's limit for the text of an event, in bytes.
+// maxNote is the API server's limit for an event's text, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. If
-// the write fails, Record only counts the event in Stats.LostEvents, because no decision depends on events.
+// Record writes a Kubernetes event. The reason and action are CamelCase words, and the message is one sentence. If the
+// write fails, Record only counts the event in Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -57,10 +57,10 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName returns the prefix of an event's name. It leaves room for the unique suffix that the API server adds.
+// eventName returns an event name's prefix, with room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns the longest prefix of s with at most limit bytes. It splits no UTF-8 character.
+// cut returns at most limit bytes of s. It splits no UTF-8 character.
 func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
 // Event is an event that another controller wrote.
@@ -71,8 +71,8 @@ type Event struct {
 	Text                 string
 }
 
-// EventsOf returns a namespace's events since a time, except gitrollout's own. It reads events of the core API, because
-// in older clusters the ClusterRole view does not allow events.k8s.io.
+// EventsOf returns a namespace's events since a time, except gitrollout's own. It reads the core API, because in older
+// clusters the ClusterRole view does not allow events.k8s.io.
 func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
 	defer cancel()

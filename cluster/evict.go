@@ -11,7 +11,7 @@ import (
 )
 
 // Evict deletes a pod, and marks it as terminating in the cache. A missing pod is no error. Evict uses the client's own
-// rights, so that a release's service account does not need the right to delete pods.
+// rights, so that service accounts need no right to delete pods.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the store of a client-go Reflector. It writes the objects of one or all namespaces to a table.
+// feed is a client-go Reflector's store, which writes the objects of one or all namespaces to a table.
 type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all namespaces, and for a cluster-scoped kind
@@ -63,7 +63,7 @@ func (f *feed[R]) Add(obj any) error {
 // Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that was deleted or does not match the selector any more. obj is its last state.
+// Delete removes an object that was deleted or no longer matches the selector. obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the version in
-// the field asked, the cluster was restored from a backup. Then Replace also overwrites newer rows.
+// Replace stores a complete list, but keeps newer rows. If the list is older than the version in the field asked, the
+// cluster was restored from a backup. Then Replace overwrites newer rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -117,7 +117,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 // Resync does nothing, because the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer converts objects to rows while the first list arrives, because 10,000 whole pods need too much memory.
+// Transformer converts objects while the first list arrives, because 10,000 whole pods need too much memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -163,11 +163,11 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is the time after which a request for a list or watch without an answer counts as failed. client-go would
-// report it later, because it tries ten times, once per second.
+// unanswered is the time after which an unanswered list or watch counts as failed. client-go would report it later,
+// after ten tries, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns since when, and why, the feed receives no changes. While the feed works, the error is nil.
+// blind returns since when, and why, the feed receives no changes. A nil error means that the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error at once, and any other error when end receives.
+// await waits for the first list. It returns a permanent error at once, and other errors when end receives.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()
@@ -210,7 +210,6 @@ func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	return nil
 }
 
-// permanent reports whether an error of a list or watch persists until a user fixes its cause.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)

@@ -8,19 +8,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, or nil if it applied none.
+// ownedFields returns the fieldsV1 tree of gitrollout's fields, or nil.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports whether a managedFields entry is from gitrollout's server-side apply, and not of a subresource.
+// isOwn reports whether a managedFields entry is from gitrollout's apply, and not of a subresource.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the field manager of the last write, except gitrollout's writes and writes of the status.
+// writerOf returns the last write's field manager, ignoring gitrollout and the status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -44,13 +44,13 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of the owned fields and their live values. It changes when another manager changes one.
+// fingerprint digests the owned fields and their live values, to detect other managers' changes.
 func fingerprint(fields map[string]any, live any) string {
 	raw, _ := json.Marshal(values(fields, live)) // cannot fail for JSON values
 	return rollout.Digest(raw, 16)
 }
 
-// values returns the value of each field of a tree. A missing value is nil, and any other value of a leaf is in a list.
+// values returns each field's value. A missing value is nil, and any other value of a leaf is in a list.
 func values(fields map[string]any, value any) any {
 	if len(fields) == 0 {
 		return []any{value}
@@ -65,7 +65,7 @@ func values(fields map[string]any, value any) any {
 	return out
 }
 
-// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are also equal, an
+// holds reports whether gitrollout owns exactly a desired object's fields. If the digest labels are also equal, an
 // apply changes nothing. holds compares no values, because gitrollout loses a field when another manager changes it.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")

@@ -30,7 +30,7 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule says whether a list element must have all keys of a "k:" node to match it.
+// keyRule says whether a list element must have all keys of a "k:" node.
 type keyRule bool
 
 const (
@@ -38,7 +38,7 @@ const (
 	givenKeys keyRule = true // a key may be missing, because the API server may set its default later
 )
 
-// step returns the value that a key of a field tree (element) selects in a value, and whether it exists.
+// step returns the value that a tree's key (element) selects, and whether it exists.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -82,7 +82,7 @@ func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns the fields of a tree that are not in a value, or nil. A missing list element becomes one leaf.
+// dropped returns a tree's fields that a value lacks, or nil. A missing list element becomes one leaf.
 func dropped(fields map[string]any, value any) (out map[string]any) {
 	for element := range fields {
 		if element == "." {
@@ -105,14 +105,14 @@ func dropped(fields map[string]any, value any) (out map[string]any) {
 	return out
 }
 
-// areApart reports whether one tree owns only a map itself, while the other owns fields in this map. Such trees do not
-// overlap. For list elements, areApart returns false, because an empty node owns the whole element.
+// areApart reports whether one tree owns only a map itself, and the other fields in this map. Such trees do not
+// overlap. For list elements it returns false, because an empty node owns the whole element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of tree a that are not in tree b, or nil. If a list element is in both trees, and a
-// leaf in one, it counts as equal. The key "." alone is no difference.
+// difference returns a's fields that are not in b, or nil. A list element in both trees, a leaf in one, counts as
+// equal. The key "." alone is no difference.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
@@ -163,7 +163,6 @@ func union(a, b map[string]any) map[string]any {
 	return out
 }
 
-// overlap reports whether two field trees share a field or a list element.
 func overlap(a, b map[string]any) bool {
 	for element := range a {
 		other, ok := child(b, element)

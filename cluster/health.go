@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// healthOf returns an object's health and its reason. Both are "" if the object is healthy.
+// healthOf returns an object's health and its reason, both "" for a healthy object.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
@@ -28,13 +28,12 @@ func deleting(finalizers string) string {
 	return strings.TrimSuffix("is being deleted"+waits+finalizers, waits)
 }
 
-// maxWhy limits the text of a controller's message, in bytes.
+// maxWhy limits a controller's message, in bytes.
 const maxWhy = 500
 
-// troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. It ignores objects that another cluster's app of the same name has applied.
+// note updates an object's health. It ignores objects of another cluster's app of the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -13,7 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the last log lines of a Job's newest pod, or why it has none. It returns "" if the Job wants no log.
+// jobLog returns the last log lines of a Job's newest pod, or why there are none. It returns "" if the Job wants no
+// log.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -39,7 +40,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the name of the first failed container, or of the first container if none failed.
+// spoke returns the name of the first failed container, or else of the first container.
 func spoke(pod corev1.Pod) string {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	failed, _ := rollout.Find(all, func(c corev1.ContainerStatus) bool {

@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a kind of objects, with its watch. The watch selects objects with rollout.LabelApp, so that it need not read
-// 50,000 other Secrets. Workloads are watched without a selector.
+// kind is a kind of objects, with its watch. The watch selects rollout.LabelApp, so that it need not read 50,000 other
+// Secrets. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -30,7 +30,7 @@ type kind struct {
 	late       atomic.Bool // the first list has taken longer than listTimeout
 }
 
-// key returns an object's key. Keys of cluster-scoped objects have no namespace, even if a manifest gives one.
+// key omits a cluster-scoped object's namespace, even if a manifest gives one.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -38,22 +38,22 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds the kinds of all objects that were applied or requested. Each kind has a watch.
+// kinds holds the watched kinds of all objects that were applied or requested.
 type kinds struct {
 	*background
 	anyKind
 	namespaces []string // Options.Namespaces
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)
-	// runsPods reports whether objects of a kind are workloads.
+	// runsPods reports whether a kind is a workload.
 	runsPods func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout limits how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. After the
-// timeout, the client retries in the background, and later calls do not wait for the list.
+// listTimeout limits a call's wait for a kind's first list. A list of 5,000 Deployments takes 0.3 s. Later, the client
+// retries in the background, and calls do not wait.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -81,12 +81,11 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is the error for an object or kind that is outside of Options.Namespaces.
+// outside is the error for an object or kind outside Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
 
-// reach returns an error if an object is outside of Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
 		return outside(fmt.Sprintf("is in namespace %s, which --namespaces leaves out", ref.Namespace))
@@ -94,7 +93,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching returns a kind, and starts its watch if there is none. It does not wait for the first list.
+// watching returns a kind and starts its watch, without waiting for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	if k := w.known(gvk); k != nil {
 		return k, nil
@@ -122,7 +121,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch. The next call of watching for the kind starts a new watch.
+// forget ends a kind's watch, until the next call of watching.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +137,7 @@ func (w *kinds) known(gvk schema.GroupVersionKind) *kind {
 	return w.all[gvk]
 }
 
-// run fills a kind's table from watches until forget is called or the client ends.
+// run fills a kind's table until forget is called or the client ends.
 func (w *kinds) run(k *kind) {
 	watching, stop := context.WithCancel(w.context())
 	k.stop = stop
@@ -167,7 +166,7 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends a kind's watch after the deletion of the kind's CRD, which has deleted all objects of the kind.
+// noteGone ends a kind's watch after the deletion of its CRD, which has deleted all objects.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) || !k.live.inSync() {
 		return // the caller that waits for the first list reports the error
@@ -179,7 +178,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns the kind of a reference, in the version that is watched or else in the API server's preferred version.
+// ofRef returns a reference's kind in the watched version, or else the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	k, ok := w.watched(ref)
 	if !ok {

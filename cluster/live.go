@@ -13,12 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is the label with the applied object's digest. If the digest is equal and gitrollout still owns the
-// object's fields (see holds), the object is not written again. An annotation would not do, because the Deployment
-// controller copies annotations to ReplicaSets.
+// LabelApplied has the applied object's digest. If the digest is equal and gitrollout owns the object's fields (see
+// holds), the object is not written again. It is no annotation, because the Deployment controller copies annotations to
+// ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of an applied object, or of a workload.
+// live is the record of an applied object or workload.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -88,7 +88,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether the digest label and the managed fields prove that the desired object is applied.
+// provenBy reports whether digest label and managed fields prove that the desired object is applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -97,7 +97,7 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// same reports whether two records are equal in all fields that Observe and Apply need.
+// same compares all fields that Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
@@ -107,7 +107,7 @@ func (l *live) same(o *live) bool {
 	return a == b && reflect.DeepEqual(l.workload, o.workload)
 }
 
-// liveChanged calls OnChange for a changed object's app, and for its former app if the object has changed its app.
+// liveChanged calls OnChange for a changed object's app and former app.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data and does not cache it. If label is not "", this label must have the value "true".
+// SecretData reads a Secret's data without caching. The label, unless "", must have the value "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -36,8 +36,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace does not exist
-// yet, if the Job exists already, or if a webhook does not support dry runs.
+// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace is missing, the
+// Job exists, or a webhook does not support dry runs.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -57,7 +57,7 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 }
 
 // EnsureJob returns a Job's state. It creates a missing Job or, if begun is true, sets state.Gone, because the Job
-// existed earlier. If the annotation has another value, another run created the Job, and state.Taken is set.
+// existed earlier. Another value of the annotation means another run's Job, and sets state.Taken.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with its owners. It drops unreadable owners.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with them. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -109,7 +109,7 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// DeleteJob deletes a Job. Kubernetes then deletes its pods in the background. A missing Job is no error.
+// DeleteJob deletes a Job and, in the background, its pods. A missing Job is no error.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
-// stuck lists reasons of waiting containers that usually persist until a user changes something.
+// stuck lists reasons of waiting containers that usually need a user's change.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

@@ -18,7 +18,7 @@ func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 
-// Nodes returns each node's labels, by node name. The first call starts the watch of nodes, which few apps need.
+// Nodes returns labels by node name. The first call starts the watch, which few apps need.
 func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
 	if c.kinds.context() == nil {
 		return nil, errNotStarted

@@ -2,9 +2,9 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns an app's workloads and routes from the watch caches, without a request. The result includes the
-// writes of earlier Applies. It omits missing objects, and routes of kinds that are not watched. If a watch fails, the
-// result has the last known state, and Unseen has the reason.
+// Observe returns an app's workloads and routes from the watch caches, including earlier Applies. It omits missing
+// objects, and routes of unwatched kinds. If a watch fails, the result has the last known state, and Unseen has the
+// reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object without the option Force, because another writer may create it at the same time. If the
-// object exists, makeOnce writes only labels and annotations, because a database may use the random content.
+// makeOnce creates an object without Force, because another writer may create it at the same time. Of an existing
+// object, it writes only labels and annotations, because a database may use the random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -27,7 +27,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the CreateOnly annotation from a live Secret that is no longer CreateOnly in Git.
+// nowAlways removes the CreateOnly annotation from a Secret that is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
@@ -36,7 +36,6 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsNotFound)
 }
 
-// annotate merges labels and annotations into an existing object.
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Other release controllers set these labels and annotations on objects.
+// Other release controllers set these labels and annotations.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,10 +23,10 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is the maximum age of an active GitOps tool's last apply. These tools apply each object every few minutes.
+// recently is the maximum age of an active GitOps tool's last apply. These tools apply every few minutes.
 const recently = 10 * time.Minute
 
-// gitOps maps the field managers of GitOps tools to the tools' names.
+// gitOps maps field managers to the names of GitOps tools.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
@@ -64,7 +64,7 @@ func (c *Client) OtherOwners(
 	return append(signs, others...), err
 }
 
-// OtherOwners returns signs that other tools manage the given objects.
+// OtherOwners returns signs that other tools manage the objects.
 func (a anyKind) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -107,7 +107,7 @@ func (a anyKind) live(ctx context.Context, ref rollout.Ref, version string) (*un
 	return found, err
 }
 
-// workload looks for signs that another controller manages a workload's releases.
+// workload looks for another controller of a workload's releases.
 func (a anyKind) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -141,7 +141,7 @@ func (a anyKind) workload(
 	return a.argo(ctx, o)
 }
 
-// argo looks for a ReplicaSet with pods that an Argo Rollout owns and the workload's matchLabels select.
+// argo looks for an Argo Rollout's ReplicaSet with pods that the workload's matchLabels select.
 func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -202,7 +202,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, the result has no By.
+// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, By is empty.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -212,7 +212,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
-// ownedBy returns the name of an object's controller (an owner reference) if the group and kind match, or else "".
+// ownedBy returns the name of an object's controller with the group and kind, or else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

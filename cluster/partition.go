@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for each kind's first list. If a watch fails, Observed.Unseen has the
-// error. A kind that the API server does not serve is no error, because no objects of this kind can exist.
+// Know watches kinds of workloads, and waits for the first lists. If a watch fails, Observed.Unseen has the error. A
+// kind that the API server does not serve is no error, because it has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -60,7 +60,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind describes a kind with ControllerRevisions. p has the paths of the fields in objects of this kind.
+// partitionedKind describes a kind with ControllerRevisions. p has the paths of the fields.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -117,8 +117,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first status field that is in the kind's description but not in the object, or "". If
-// minReadySeconds is set, the number of available pods may be missing, because a controller may omit 0.
+// unsaid returns the first described status field that the object lacks, or "". With minReadySeconds, the number of
+// available pods may be missing, because a controller may omit 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -129,9 +129,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets the desired pods of each revision. Missing pods count for the base revision until the old pods fill the
-// partition, and then for the new revision. At most as many pods are ready as the controller counts, because an
-// in-place update changes a pod's label while its old containers are still ready.
+// byCounts sets each revision's desired pods. Missing pods count for the base revision until the old pods fill the
+// partition, and then for the new revision. The controller's count limits the ready pods, because an in-place update
+// changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pod is the record of a pod.
 type pod struct {
 	stamp
 	created     time.Time
@@ -44,8 +43,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// During an in-place update, a pod has its new label while its old containers are still Ready. Before the Ready
-	// condition is false, the update sets a readiness gate to false.
+	// An in-place update changes a pod's label while its old containers are still Ready. Earlier, the update sets a
+	// readiness gate to false.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

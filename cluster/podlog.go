@@ -20,16 +20,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLogLine is the maximum length of a log line in bytes. Longer lines are cut. Kubelets split lines at 16 KiB.
+// maxLogLine is a log line's maximum length in bytes. Kubelets split lines at 16 KiB.
 const maxLogLine = 64 << 10
 
-// PodLogs reads pods' logs with the rights of a client's user.
+// PodLogs reads pods' logs.
 type PodLogs struct{ core *coreclient.CoreV1Client }
 
-// LogsOf returns a reader of pods' logs in a client's cluster.
+// LogsOf returns a reader with the client's rights.
 func LogsOf(c *Client) PodLogs { return PodLogs{c.kube.core} }
 
-// LogSource is a pod's container, with the state of its newest run.
+// LogSource is a pod's container, with its newest run's state.
 type LogSource struct {
 	Namespace, Pod, Container string
 
@@ -39,8 +39,8 @@ type LogSource struct {
 	Last  bool   // no further run will follow
 }
 
-// Sources returns a pod's init containers and containers. It returns nil if the pod no longer exists, or if the pod has
-// another uid or another revision's pin.
+// Sources returns a pod's init containers and containers. It returns nil for a missing pod, another uid or another
+// revision's pin.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -88,8 +88,8 @@ type LogRange struct {
 	Follow bool          // after the last line, wait for new lines until the container's run ends
 }
 
-// Read calls line with each line of the container's current or last run. It returns the time of the last line, for a
-// later LogRange.After. If line returns an error, Read returns the error.
+// Read calls line for each line of the container's current or last run. It returns the last line's time, for
+// LogRange.After, or line's error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -109,7 +109,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line with each line that has no time or was written after the given time. It returns the last time.
+// eachLine calls line for each line without a time or after the given time. It returns the last time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, maxLogLine+len(time.RFC3339Nano)+1)
@@ -146,7 +146,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainRead converts an error of reading logs or events. Its fix gives the user in the error the missing right.
+// explainRead converts an error of reading logs or events. Its fix gives the user the missing right.
 func explainRead(err error, ref rollout.Ref, verb, resource string) error {
 	explained := explain(err, ref, verb)
 	e := new(Error)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is the status reason that the node controller sets for pods on an unreachable node.
+// nodeLost is the node controller's status reason for pods on an unreachable node.
 const nodeLost = "NodeLost"
 
 // podStatus returns kubectl's STATUS column, as printPod does (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
@@ -35,7 +35,7 @@ func podStatus(p *corev1.Pod) string {
 	return status
 }
 
-// initStatus returns the status of the first init container that has not finished, and whether there is one.
+// initStatus returns the status of the first unfinished init container, and whether there is one.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -67,7 +67,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return cmp.Or(t.Reason, how)
 }
 
-// containerStatus returns the reason of the first container that has one, or else the given status.
+// containerStatus returns the first container's reason, or else the given status.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -101,7 +101,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a pod's condition of the given type, or the zero value.
+// conditionOf returns a pod's condition, or the zero value.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trouble is the reason why a pod is not Ready.
 type trouble struct {
 	rank rank
 	text string
@@ -32,7 +31,7 @@ const (
 	cannotCreate
 )
 
-// podTrouble returns in one line why a pod is not Ready. The line has no ages, and no counter except restarts.
+// podTrouble returns in one line why a pod is not Ready, without ages and counters except restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -51,7 +50,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates returns a text about the first readiness gate that is not met, or "".
+// gates describes the first readiness gate that is not met, or returns "".
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -106,7 +105,7 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	return rollout.Count(int(restarts), "restart") + ", " + how
 }
 
-// lastLine returns the last line of a termination message, which may be the end of the container's log.
+// lastLine returns the last line of a termination message, possibly a log's end.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble)
@@ -117,7 +116,7 @@ func joined(parts ...string) string {
 	return rollout.Cut(rollout.OneLine(strings.Join(kept, ": ")), maxTrouble)
 }
 
-// maxTrouble limits a reason's characters, because long output of schedulers or registries would fill the state branch.
+// maxTrouble limits a reason's characters. Long output of schedulers or registries would fill the state branch.
 const maxTrouble = 300
 
 func restarts(p *corev1.Pod) int {

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// desired is one object to apply, with gitrollout's labels and annotations.
 type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
@@ -21,8 +20,8 @@ type desired struct {
 	kind   *kind  // nil if the same Apply must create the CRD first
 }
 
-// prepare adds gitrollout's labels and annotations to the object's metadata, but not to a pod template or a selector. A
-// new label in a pod template would start a release. A label in a selector could never be removed.
+// prepare adds gitrollout's labels and annotations to the metadata, but not to a pod template or selector. A new label
+// in a pod template would start a release. A label in a selector could never be removed.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -50,7 +49,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object for an apply. prepare does not store the encoded object, because most objects need no apply.
+// body encodes the object. prepare does not store the result, because most objects need no apply.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object) // cannot fail: prepare has encoded it before
 	return raw
@@ -80,7 +79,6 @@ func encodeStringData(object map[string]any) {
 	object["data"] = data
 }
 
-// omitsReplicas reports whether the manifest leaves spec.replicas to an autoscaler.
 func (d *desired) omitsReplicas() bool {
 	spec, ok := d.object["spec"].(map[string]any)
 	return ok && spec["replicas"] == nil

@@ -13,8 +13,8 @@ import (
 )
 
 // Prune deletes an app's former objects, in the order of pruneRank. It returns the candidates that no longer exist or
-// are not the app's, and the reason for each object that stays. It continues after a refused deletion or an unreadable
-// kind, and stops at any other error. Prune may be called again after an error.
+// are not the app's, and why other objects stay. It continues after a refused deletion or an unreadable kind, and stops
+// at other errors. Prune may be repeated.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns the app's existing objects that Prune may delete, and why other objects stay. It changes nothing.
+// Removable returns the app's existing objects that Prune may delete, and why others stay.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object. It returns nil if there is none, or if the object is another app's or cluster's.
+// candidate returns the live object, or nil for a missing object or another app's or cluster's.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -93,7 +93,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept returns why an object must not be deleted now, or "" if it may be deleted.
+// whyKept returns why an object must not be deleted now, or "".
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:
@@ -119,7 +119,6 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: routes and autoscalers, workloads, others, configuration, RBAC, CRDs and Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

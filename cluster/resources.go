@@ -19,7 +19,7 @@ import (
 // ErrUnknownKind is the error for a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is the ErrUnknownKind for a kind that the API server serves, but in another version.
+// unserved is the ErrUnknownKind for a kind that the API server serves in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -28,8 +28,8 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources maps kinds to the API server's resources. Only a call for an unknown kind waits for a new discovery,
-// because the kind's CRD may be new. client-go's deferred mapper would make all calls wait.
+// resources maps kinds to API resources. Only a call for an unknown kind waits for a new discovery, because its CRD may
+// be new. client-go's deferred mapper would make all calls wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
@@ -45,7 +45,7 @@ type look struct {
 	err    error
 }
 
-// find returns a kind's resource. If the server of the group did not answer, the error is not ErrUnknownKind.
+// find returns a kind's resource. If the group's server did not answer, the error is not ErrUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -63,7 +63,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that stores errors of API groups, because restmapper ignores them.
+// candid stores errors of API groups, because restmapper ignores them.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -75,7 +75,7 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find returns a kind's resource. If gvk has no version, it selects the API server's preferred version.
+// find returns a kind's resource, by default in the API server's preferred version.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// If another call has started the discovery, it may have begun before the CRD existed. Then start a second discovery.
+	// Another call's discovery may have begun before the CRD existed. Then start a second discovery.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -97,7 +97,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. It returns joined = true if another call has started this discovery.
+// look waits for a discovery. If another call has started it, joined is true.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {
@@ -108,7 +108,6 @@ func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) 
 	}
 }
 
-// begin returns the discovery in progress, or else starts one.
 func (r *resources) begin() (l *look, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

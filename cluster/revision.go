@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of an object that stores a version of a workload's template, for example a ReplicaSet.
+// revision is the record of an object that stores a workload's template, for example a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // for example ReplicaSet
@@ -29,7 +29,7 @@ type revision struct {
 	configs   []configRef
 }
 
-// newRevision returns a revision with the fields that are the same for all kinds of revisions.
+// newRevision sets the fields that all kinds of revisions have.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{

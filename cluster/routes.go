@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes watches kinds of routes, so that Observe also returns routes that another process has applied.
+// WatchRoutes watches kinds of routes, so that Observe also returns another process's routes.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -22,7 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes returns the generation and status of routes whose kinds are watched. It starts no watch.
+// observeRoutes returns the generation and status of routes whose kinds are watched.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 // maxStatus limits a stored status. An HTTPRoute's status with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns an object's status as JSON if routers may write the status of its kind, or else "".
+// statusOf returns a status as JSON if routers may write it, or else "".
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -71,8 +71,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint whose pod has the given pod-template-hash. It reads
-// EndpointSlices, because proxies get endpoints from them, not from pods.
+// Serves reports whether a Service has a ready endpoint with the given pod-template-hash. It reads EndpointSlices,
+// because proxies get endpoints from EndpointSlices, not from pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server sends requests for objects of any kind, each with requestTimeout. The dynamic client refuses names such as
-// "../", which would address an object of another kind or namespace.
+// server sends requests for any kind, each with requestTimeout. The dynamic client refuses names such as "../", which
+// would address another kind or namespace.
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
@@ -55,7 +55,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes the observed object. The request has the object's uid, so that a newer object of the same name stays.
+// delete sends the observed object's uid, so that a newer object of the same name stays.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

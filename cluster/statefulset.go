@@ -36,7 +36,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports as the newest template's, or nil if it is unknown.
+// updateRevisionOf returns the revision that the controller reports as newest, or nil if it is unknown.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -44,9 +44,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets the desired pods of each revision. A missing pod belongs to the base (old) revision if its ordinal is
-// below the partition, and else to the current revision. byOrdinals copies the StatefulSet's hash to the current
-// revision, because the revision's own annotation may be missing or outdated.
+// byOrdinals sets each revision's desired pods. A missing pod belongs to the base (old) revision if its ordinal is
+// below the partition, and else to the current revision. The current revision gets the StatefulSet's hash, because its
+// own annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // the index in out.Revisions, by ordinal
 	index := func(name string) int {
@@ -74,7 +74,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag. Until the newest revision is known, the state is not synced.
+	// The watch of revisions may lag. The state is synced only with a known newest revision.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

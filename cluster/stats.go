@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts the requests to the API server since the call of New, and the records in the cache.
+// Stats counts the requests to the API server since New, and the cached records.
 type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
 	DryRuns    int // the same verbs with dryRun, which change nothing

@@ -17,7 +17,6 @@ import (
 
 type key struct{ namespace, name string }
 
-// stamp holds the fields that each record of a table needs.
 type stamp struct {
 	key
 	uid     types.UID
@@ -36,26 +35,25 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of the fields that gitrollout needs, with a few hundred bytes. An object has 5 to 20 kB.
+// row is an immutable record of a few hundred bytes. An object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// record is a row whose struct type is T.
 type record[T any] interface {
 	*T
 	row
 }
 
-// sameRow reports whether two records of an object differ only in the resource version.
+// sameRow compares two records without the resource version.
 func sameRow[T any, R record[T]](a, b R) bool {
 	x, y := *a, *b
 	R(&x).at().version, R(&y).at().version = "", ""
 	return reflect.DeepEqual(x, y)
 }
 
-// table holds the newest known objects of a kind. After a write by gitrollout, it returns the written or a newer state.
+// table holds a kind's newest known objects. After a write by gitrollout, it returns the written or a newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is the zero value for a new row, and "is" for a deleted row
@@ -67,7 +65,7 @@ type table[R row] struct {
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace or, without namespaces, a feed for the whole cluster.
+// newTable returns a table with a feed for each namespace, or one feed for the whole cluster.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -120,10 +118,10 @@ func (t *table[R]) each(yield func(R) bool) {
 	}
 }
 
-// put stores a row, unless the watch has already stored a newer row or deleted the object.
+// put stores a row, unless the watch has stored a newer row or deleted the object.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row that was read at the resource version asOf, unless the table's state is newer.
+// take stores a row read at the resource version asOf, unless the table is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -138,7 +136,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row whose object did not exist at the resource version asOf. It keeps a row newer than asOf.
+// drop removes a row whose object did not exist at the resource version asOf, unless the row is newer.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -152,7 +150,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row by a row with the same resource version. It does not call changed.
+// swap replaces a row of the same resource version without calling changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,7 +185,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. It returns false if either is not a number.
+// newer compares resource versions. It returns false if either is not a number.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
@@ -206,7 +204,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await waits until all feeds are in sync. If a feed fails, or is late, it returns the feed's error.
+// await waits until all feeds are in sync, or returns a failed or late feed's error.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background runs a client's goroutines until the context that start got ends.
+// background runs goroutines until start's context ends.
 type background struct {
 	root    atomic.Pointer[context.Context] // nil before start
 	running sync.WaitGroup
@@ -41,7 +41,6 @@ func (b *background) context() context.Context {
 	return nil
 }
 
-// source lists and watches objects of one kind.
 type source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -52,7 +51,6 @@ type typedSource[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchTyped fills a table with the objects of a built-in kind.
 func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	b *background, t *table[R], name string, example runtime.Object, in func(namespace string) C,
 ) {
@@ -65,7 +63,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading returns a function that converts objects of a watch, which have the type O, to rows.
+// reading converts objects of a watch, which have the type O, to rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -76,13 +74,13 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// errClosed is the error of a watch whose connection the server closed without a response. After ten retries, client-go
-// returns an empty watch instead of an error.
+// errClosed reports that the server closed a watch without a response. After ten retries, client-go returns an empty
+// watch instead of an error.
 var errClosed = errors.New("the API server closes connections without a response")
 
-// runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
-// starts again with a list. If this list is older than the known objects, the cluster was restored from a backup. A
-// watch from the last version, as client-go starts it, would get no events from a restored cluster.
+// runWatch fills a table until ctx ends. After a broken connection or an expired version, the reflector starts again
+// with a list. If this list is older than the known objects, the cluster was restored from a backup. A watch from the
+// last version, as in client-go, would get no events then.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -118,19 +116,20 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Retry soon, because most connections recover in milliseconds. Then retry rarely, to spare a server that is down.
+		// Retry soon, because most connections recover in milliseconds, and then rarely, to spare a server that is
+		// down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
 }
 
-// quiet returns a context in which client-go logs nothing, because its callers report the errors.
+// quiet makes client-go log nothing, because callers report the errors.
 func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
 }
 
-// overloaded reports whether the API server has too much load, to which a list would add. Without etcd, the API server
-// also returns 429, with "initializing" in the message (k8s.io/apiserver/pkg/storage/cacher), but has no such load.
+// overloaded reports whether a list would overload the API server. Without etcd, it also returns 429, with
+// "initializing" in the message (k8s.io/apiserver/pkg/storage/cacher), but has no load.
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind of objects that run pods. Each has a file and an entry in workloadKinds.
+// workloadKind describes a kind of objects that run pods. Each has an entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the field paths of a kind that is not built in
@@ -24,16 +24,16 @@ type workloadKind struct {
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the kind has the same kind of revisions as the previous entry in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the revision of the current template, or nil if there is none yet. The parameter synced is true if
-	// the controller has seen the newest spec. The revisions are sorted, newest first.
+	// current returns the current template's revision, or nil. The parameter synced is true if the controller has seen
+	// the newest spec. The revisions are sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
-	// pods returns the pods of a revision, unsorted.
+	// pods returns a revision's pods, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-	// finish sets the fields of an observed workload that depend on several revisions. It may be nil.
+	// finish sets fields that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new pods.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true if each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets count too.
+	// onNodes is true if each node gets a pod. readPod compares only kinds' names, so Kruise's DaemonSets count too.
 	onNodes bool
 }
 
@@ -65,7 +65,7 @@ type workload struct {
 	failure              string
 	revised              bool // a new template gets a ReplicaSet, because the Deployment is not paused
 
-	// Only StatefulSets and other kinds with a partition have the following fields.
+	// Only kinds with a partition have the following fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
@@ -75,7 +75,7 @@ type workload struct {
 	unsaid           string // a required status field that the object lacks, or ""
 }
 
-// readWorkload returns the workload in an object's record, or nil if the object does not run pods.
+// readWorkload returns a record's workload, or nil if the object does not run pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -90,7 +90,6 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	return w, nil
 }
 
-// workloads holds all live objects that run pods, with their revisions and pods.
 type workloads struct {
 	pods  *table[*pod]
 	kinds []*workloadTable
@@ -101,7 +100,6 @@ type workloads struct {
 	more   []*workloadTable
 }
 
-// workloadTable holds the objects of one kind and their revisions.
 type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
@@ -124,7 +122,7 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start watches all workloads, revisions and pods, and waits for the first lists.
+// start starts the watches and waits for the first lists.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -156,7 +154,7 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 }
 
 // unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of built-in
-// kinds, and of other kinds to which any of the workloads belongs. It reports the watch that failed first.
+// kinds and of the workloads' kinds, and reports the first failure.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -182,7 +180,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// appOf returns the app in an object's label. For a workload without a label, it returns the app that Observe recorded.
+// appOf returns the app in an object's label. For an unlabelled workload, it returns the app that Observe recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -193,7 +191,6 @@ func (w *workloads) appOf(l *live) string {
 	return w.owners[name]
 }
 
-// changedOf returns a function that notifies the app of a changed revision or pod.
 func changedOf[T any, R record[T]](w *workloads) func(was, is R) {
 	return func(was, is R) {
 		var none R
@@ -206,7 +203,6 @@ func changedOf[T any, R record[T]](w *workloads) func(was, is R) {
 	}
 }
 
-// tellOwner notifies the app of the workload or revision with this uid.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -260,7 +256,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	})
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// Complete is true when "kubectl rollout status" succeeds: all pods are current and available; old pods are gone.
+	// Complete is true when "kubectl rollout status" succeeds.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -276,8 +272,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or a revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
-// revisions without pods that may get new pods.
+// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
+// revisions that may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {

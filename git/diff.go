@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is a path that differs between an old and a new snapshot. If a snapshot lacks the path, Old or New is the zero
-// Entry. If only one snapshot has a directory, each file in it is a Change.
+// Change is a path that differs between two snapshots. A missing path has the zero Entry. A directory in only one
+// snapshot gives a Change for each of its files.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, symbolic links and submodules below dir ("" for the root) that differ, sorted by path
-// element. It skips directories with equal ids. So a change among 5,000 apps takes 2 ms (go-git's DiffTree 800 ms).
+// Changes lists the files, links and submodules below dir ("" for the root) that differ, sorted by path element.
+// Skipping directories with equal ids takes 2 ms for 5,000 apps (go-git's DiffTree 800 ms).
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {

@@ -11,11 +11,11 @@ var (
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server refuses the credentials, or the known hosts do not contain the server's host key.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection, no response in time, or a server failure. After a failed push, the next Fetch shows
-	// whether the server has applied the push. A repeated push is harmless.
+	// ErrUnreachable: no connection, no response in time, or a server failure. A failed push may have been applied; a
+	// repeated push is harmless.
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: the repository, branch or commit does not exist.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected: the server refused a push, for example because of a hook. The text has the server's message.
+	// ErrRejected: the server refused a push, for example because of a hook.
 	ErrRejected = wire.ErrRejected
 )

@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Lookups of branches, downloads of older commits, and pushes have
-// separate lanes, so that an operation that hangs delays only operations of the same kind.
+// lane admits one network operation at a time. Each kind of operation has a lane, so that a hanging operation delays
+// only its kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork calls do while it holds the lane, and within the time limit. Its errors begin with what and the repository.
+// onNetwork calls do while it holds the lane, and within the time limit.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -38,10 +38,9 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up all branches with one request. A second request downloads the new heads of the users', state and
-// policy branches, but not of proposals. If the signing keys do not accept the newest commit of the users' branch, Main
-// is an older accepted commit. If the configuration in Git names another state branch, Fetch repeats the lookup.
-// Errors: ErrNotFound (the repository or the users' branch does not exist), ErrAuth, ErrUnreachable.
+// Fetch looks up all branches with one request, and downloads new heads except proposals with a second. If no signing
+// key accepts the newest commit, Main is an older accepted commit. If the configuration in Git names another state
+// branch, Fetch repeats the lookup. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -118,7 +117,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the heads of a lookup. It keeps heads from pushes whose numbers are greater than before.
+// update downloads and stores the heads of a lookup. It keeps heads of pushes with numbers above before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed stores which commit of the users' branch the last Fetch has selected for reading.
 type followed struct {
 	configured string // the last commit whose configuration was read
 
@@ -66,8 +65,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch's name from the configuration in a commit. The result moved is true if the
-// name has changed. It ignores a missing or invalid configuration, because other code reports it.
+// followStateBranch reads the state branch's name from a commit's configuration. It ignores a missing or invalid
+// configuration, because other code reports it.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -91,8 +90,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps a
-// *rollout.InvalidError means that there is no accepted signature. After any other error, the signer is unknown.
+// Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps
+// *rollout.InvalidError means no accepted signature. After any other error, the signer is unknown.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved means that a signature is missing or not accepted. The text of the wrapping error has the reason.
+// ErrUnapproved means that a signature is missing or not accepted.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
 // depths are the numbers of commits that Introducer and Merge fetch in turn. 50 commits nearly always suffice.
@@ -20,13 +20,13 @@ var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the numbers of commits that Log fetches one after the other. Each is about five times the previous one,
-// so that a short log downloads little, and a long log takes few requests. The last number is the limit.
+// logDepths are the numbers of commits that Log fetches in turn. The factor is about five, so that a short log
+// downloads little, and a long log takes few requests.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
-// Log calls visit for a commit and then for its ancestors along first parents. It stops when visit returns false, or
-// after limit commits. whole is true if visit was called for all commits back to a root. Log fetches missing commits in
-// steps. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
+// Log calls visit for a commit and its ancestors along first parents, until visit returns false or for limit commits.
+// whole is true if visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's
+// error unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -61,8 +61,8 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
-// list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` or the root is not among the
-// thousand commits before upTo, ErrAuth and ErrUnreachable.
+// list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` or the root is over a thousand
+// commits back, ErrAuth, ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the newest commit, back along first parents, whose signature the verifier accepts. Errors:
-// ErrUnapproved if there is none among a thousand commits, ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the newest commit along first parents that the verifier accepts. Errors: ErrUnapproved if a
+// thousand commits have none, ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -117,7 +117,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history fetches d commits of a commit's history, including the commit, with their files. It returns the store.
+// history fetches d commits of history, including the commit, with their files.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -137,7 +137,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
-	// ok is false if the commit is not fetched yet, or if an interrupted download left out some of the commit's files.
+	// ok is false if the commit is missing, or if an interrupted download left out some files.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -146,7 +146,6 @@ func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	return s, err == nil, err
 }
 
-// walk searches for the commit that introduced the content of a path.
 type walk struct {
 	store    *store
 	path     string
@@ -157,7 +156,6 @@ type walk struct {
 // maxWalk limits the visited commits. It exceeds maxDepth, because with merges there are several commits at each depth.
 const maxWalk = 20_000
 
-// errShallow means that the fetched history does not reach the commit that introduced the content.
 var errShallow = errors.New("the history is not deep enough")
 
 func (w *walk) from(commit string) (signer string, err error) {
@@ -196,7 +194,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The loop continues with the first of these parents. The recursion for the others is shallow, as merges are rare.
+		// The recursion for the other parents is shallow, as merges are rare.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -206,7 +204,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents of s that have this entry at w.path. first is true if they include the first parent.
+// parentsWith returns the parents of s that have this entry at w.path. first is true if the first parent has it.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

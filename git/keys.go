@@ -27,7 +27,7 @@ type Keys struct {
 
 type accepted struct{ commits, promoters, state sign.Policy }
 
-// OpenKeys reads the files, because an error in a file must prevent the start. It returns nil if all paths are "".
+// OpenKeys reads the files, because an error in a file must prevent the start. It returns nil without paths.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -59,13 +59,13 @@ func (k *Keys) Read() error {
 	return err
 }
 
-// Version returns a text that changes with the accepted keys.
+// Version changes with the accepted keys.
 func (k *Keys) Version() string {
 	_, reads := k.accepted.Last()
 	return strconv.Itoa(reads)
 }
 
-// Files returns the paths of the key files. All paths are "" if k is nil.
+// Files returns the paths of the key files, or the zero value if k is nil.
 func (k *Keys) Files() KeyFiles {
 	if k == nil {
 		return KeyFiles{}
@@ -73,13 +73,13 @@ func (k *Keys) Files() KeyFiles {
 	return k.files
 }
 
-// Commits returns the keys accepted for heads of the users' branch.
+// Commits returns the keys for heads of the users' branch.
 func (k *Keys) Commits() sign.Policy { return k.last().commits }
 
-// Promoters returns the keys accepted for promotion files.
+// Promoters returns the keys for promotion files.
 func (k *Keys) Promoters() sign.Policy { return k.last().promoters }
 
-// State returns the keys accepted for the newest commit of the state branch.
+// State returns the keys for the newest commit of the state branch.
 func (k *Keys) State() sign.Policy { return k.last().state }
 
 func (k *Keys) last() accepted {
@@ -95,7 +95,7 @@ type Signer struct {
 	key wire.Parsed[*sign.Key]
 }
 
-// Read returns the key, or an error that says why the key cannot be used.
+// Read returns the key, or why the key cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	files := []wire.File{{Purpose: "signing key", Name: s.File}}
 	return s.key.Read(files, func(data [][]byte, _ *sign.Key) (*sign.Key, error) {

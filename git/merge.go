@@ -12,7 +12,7 @@ import (
 )
 
 // Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict. For other
-// commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// commits, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -76,12 +76,12 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the numbers of commits that Outside fetches one after the other, without files: 200 bytes per commit.
+// graphDepths are the numbers of commits that Outside fetches in turn, without files: 200 bytes per commit.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A server cannot forge
-// ancestors, because a commit's id is a hash over its parents. If the server sends only a part of the history, Outside
-// also returns commits that it could not find. If the server lacks commit, the error is ErrNotFound.
+// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A commit's id is a hash over
+// its parents, so a server cannot forge ancestors. Commits that a partial response omits count as outside. If the
+// server lacks commit, the error is ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history up to a depth. It fetches no files, unless the server does not support filters.
+// graph fetches a commit's history up to a depth, without files if the server supports filters.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -155,7 +155,7 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 
 const mostParents = 10_000
 
-// noteParents records the parents of commits between old and new heads, so that descends need not request them.
+// noteParents records the parents of commits between old and new heads, for descends.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

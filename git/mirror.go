@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the heads of branches and the objects of commits, and does no I/O. Copies of a Repo share one mirror.
+// mirror holds heads and objects, and does no I/O. Copies of a Repo share one mirror.
 type mirror struct {
 	cluster string // "" if proposals are not looked up
 	refs    string // Options.Refs
@@ -34,11 +34,10 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit, and the value is its parents; see noteParents
 }
 
-// recentBytes limits the total size of recently read commits that renew keeps in addition to the heads. It suffices for
-// more than 1,000 commits, even if each has a different 40 KB tree of a folder with 1,000 apps.
+// recentBytes limits the recently read commits that renew keeps besides the heads. It suffices for 1,000 commits with
+// different 40 KB trees of 1,000 apps.
 const recentBytes = 64 << 20
 
-// follow initializes an empty mirror, and checks the names of the cluster and the branches.
 func (m *mirror) follow(cluster, branch, state, policy string) error {
 	if strings.Contains(cluster, "/") {
 		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
@@ -73,7 +72,7 @@ func (m *mirror) StateBranch() string {
 	return m.stateRef
 }
 
-// held returns the store if it has a commit with all its objects, and marks the commit as recently used.
+// held returns the store if it has a commit with all its objects, and marks the commit as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +83,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use marks a commit as most recently used, so that renew keeps it. renew always keeps heads. The caller holds mu.
+// use marks a commit as most recently used, for renew. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -105,7 +104,6 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking returns the commits that are not in the mirror, without duplicates and empty ids.
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +135,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	}), m.heads.Main
 }
 
-// taken marks fetched commits as used, and returns missing ones. It records main for these, so that wanted omits them.
+// taken marks fetched commits as used, and returns missing ones. taken records main for missing commits; see wanted.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +170,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets the head of a branch if the branch is configured. For a proposal, id "" removes the head.
+// place sets the head of a configured branch. For a proposal, id "" removes the head.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -197,8 +195,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster, "")
 }
 
-// land adds pushed commits to the mirror and moves the mirror's heads, so that Fetch need not download them. A Fetch in
-// progress keeps the pushed heads.
+// land adds pushed commits and moves the mirror's heads, so that Fetch need not download the commits.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,7 +205,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// If the mirror has the parent's objects, the commit is complete. Otherwise, the next read of the commit fetches it.
+			// If the parent's objects are missing, the commit is incomplete, and its next read fetches it.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -219,7 +216,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. Until the caller calls done, renew does not replace this store.
+// filling returns the store for a download. renew does not replace this store before the call of done.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,8 +228,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by a copy with only the objects of heads and recently read commits. It does nothing during a
-// download, or before the store has grown by a seventh plus 1 MiB. Snapshots keep the old one. The caller holds mu.
+// renew copies the objects of heads and recently read commits into a new store. renew does nothing during a download,
+// or before growth by a seventh plus 1 MiB. Snapshots keep the old store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -256,8 +253,7 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into the store fresh, if the mirror has the commit. It returns false if an
-// object is missing. The caller holds mu.
+// moveTo copies a commit with its files into fresh. It returns false if an object is missing. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -12,7 +12,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef returns the full ref of a branch, which is given as "main" or as "refs/heads/main".
+// branchRef returns the full ref of "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)

@@ -15,11 +15,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes a commit for each update, and moves all branches with one push. The push is atomic if the server supports
-// this, as git, GitHub, GitLab and Gitea do. Other servers get the updates one by one, in order, until one fails.
+// Push makes a commit for each update, and moves all branches atomically if the server can, as git, GitHub, GitLab and
+// Gitea do. Other servers get the updates one by one, until one fails.
 //
 // Push returns the new head of each branch that it does not delete. It skips an update that changes no file, or whose
-// commit is already the branch's head. If it skips all updates, it sends nothing.
+// commit is already the head. Without updates, it sends nothing.
 //
 // Errors: ErrConflict if a branch was not at Old; then an atomic push has written nothing. ErrRejected if a hook or
 // branch protection refused the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push
@@ -57,7 +57,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare validates an update and adds its objects to made. send is false if the update changes nothing.
+// prepare adds a valid update's objects to made. send is false if the update changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -129,7 +129,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies an update's edits to a root tree. Only a root tree may be empty.
+// root applies edits to a root tree, which may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -142,7 +142,6 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	return after, err
 }
 
-// send pushes the commands, one by one if the server lacks atomic pushes. If a push fails, resolve finds the reason.
 func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
 	s, err := r.server.ToPush(ctx)
 	if err != nil {
@@ -175,9 +174,8 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 }
 
 // resolve returns the reason of a failed push, or nil if all refs are at their new ids. It looks up the refs, because
-// servers use one message for several causes. git's "failed to update ref" means that the ref has moved, that another
-// push has locked it, or that the disk is full. If two pushes in a row find a locked ref, and no ref has moved, the
-// error is ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// git's "failed to update ref" means a moved ref, a lock or a full disk. If two pushes in a row find a locked ref that
+// has not moved, the error is ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -207,7 +205,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs returns the ids of the commands' branches, by full name. After an error, it returns nil.
+// lookUpRefs returns ids by full name, or nil after an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -219,11 +217,11 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	return found.IDs, err
 }
 
-// CommitAttempts limits the attempts of CommitToBranch while other writers push to the branch.
+// CommitAttempts limits the attempts of CommitToBranch.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a branch to which others also push, and tries again after ErrConflict. build gets the
-// branch's Snapshot (empty for a new branch), and sets only Edits, Message and When. If nothing changed, the id is "".
+// CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the Snapshot (empty for a
+// new branch), and sets only Edits, Message and When. If nothing changed, the id is "".
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {
@@ -262,8 +260,8 @@ func (r *Repo) CommitToBranch(
 }
 
 // Compact replaces a branch's head (base) with a commit that has the same files and no parent. A new branch (archive)
-// keeps the old head. Without atomic pushes, the new branch is pushed first. Errors: ErrConflict if the branch's head
-// is not base or the archive exists already, ErrRejected if the server refuses the forced push.
+// keeps the old head; without atomic pushes, the archive is pushed first. Errors: ErrConflict if the head is not base
+// or the archive exists, ErrRejected if the server refuses the forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

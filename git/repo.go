@@ -12,34 +12,34 @@ import (
 
 // Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is an https, http, ssh, git or file URL, or user@host:path, or a local path. Open removes a user name and
-	// password from it, and uses them if Auth has no HTTP credentials.
+	// URL is an https, http, ssh, git or file URL, or user@host:path, or a local path. Open removes its user name and
+	// password, and uses both if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch and the proposal branches; "" selects none. The cluster's configuration in Git
-	// names the state branch. Before the first Fetch, the name is rollout.StateBranch(Cluster).
+	// Cluster selects the state branch and the proposal branches; "" selects none. Before the first Fetch, the state
+	// branch is rollout.StateBranch(Cluster).
 	Cluster string
-	// Refs begins the full names of the branches (default: refs/heads/). A clone has its origin's in refs/remotes/origin/.
+	// Refs begins the branches' full names (default refs/heads/; for a clone's origin refs/remotes/origin/).
 	Refs string
-	// StateBranch overrides the name of the state branch in the configuration.
+	// StateBranch overrides the name in the configuration.
 	StateBranch string
-	// Policy is another branch to look up and fetch; "" for none.
+	// Policy is another branch to fetch; "" for none.
 	Policy string
-	// Keys are the accepted signing keys. If Keys is nil, commits need no signatures.
+	// Keys are the accepted signing keys. nil requires no signatures.
 	Keys *Keys
 	// Identity is the author and committer of pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, signs a commit object. Equal commits must get equal signatures, so that a push can be repeated.
+	// Sign, if set, signs a commit object. Equal commits must get equal signatures, for repeated pushes.
 	Sign func(commit []byte) ([]byte, error)
 	// Timeout limits each operation (default 2 minutes). MaxBytes limits each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A lookup, a push or a
-// download of older commits waits only for an operation of the same kind. Reads from memory never wait for the network.
+// Repo is a shallow mirror in memory, safe for concurrent use. A network operation waits only for operations of the
+// same kind. Reads from memory never wait.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -53,7 +53,7 @@ type Repo struct {
 	*mirror
 }
 
-// Open checks options, keys and known hosts. It does not connect, so that a reconciler can start before the Git server.
+// Open checks options, keys and known hosts. It does not connect, because the Git server may start later.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads the files of a commit from memory. It is safe for concurrent use. Paths use slashes and are relative
-// to the root, which is "" or ".". Snapshot does not follow symbolic links. It decodes each tree once, so that a lookup
-// takes one binary search per path element.
+// Snapshot reads a commit's files from memory, safely for concurrent use. Paths use slashes, relative to the root (""
+// or "."). It does not follow symbolic links. Each tree is decoded once, for one binary search per path element.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
@@ -42,7 +41,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}, nil
 }
 
-// EmptySnapshot returns a snapshot without files and commit. It stands for a branch that does not exist.
+// EmptySnapshot returns a snapshot for a branch that does not exist.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
 // Commit returns the commit. Its ID is "" for the empty snapshot.
@@ -51,12 +50,12 @@ func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier checks the signature of a commit in Git's format. Verify returns the signer, or an error with the reason.
+// Verifier returns the signer of a commit in Git's format, or an error with the reason.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error gives the reason.
+// SignedBy returns the commit's signer, or why the verifier refuses the signature.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -68,7 +67,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	return v.Verify(o.data)
 }
 
-// Lookup returns the entry at a path. If the path does not exist, ok is false.
+// Lookup returns the entry at a path, if the path exists.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
 	return entryOf(at), ok, err
@@ -105,7 +104,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry. A missing entry, which has mode 0, becomes the zero Entry.
+// entryOf converts a tree entry. A missing entry (mode 0) becomes the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -121,7 +120,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns a copy of a file's content or a link's target. If the path is missing, the error is fs.ErrNotExist.
+// ReadFile returns a copy of a file's content or a link's target. A missing path gives fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -135,7 +134,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns a directory's entries, sorted by name. If the directory is missing, the error is fs.ErrNotExist.
+// ReadDir returns a directory's entries, sorted by name. A missing directory gives fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
@@ -152,7 +151,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), err
 }
 
-// ReadBlob returns a copy of the content of a file or symbolic link. The id is the Entry's ID.
+// ReadBlob returns a copy of a file or link by its Entry's ID.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

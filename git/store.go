@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects in memory, by id. Unlike go-git's storage, it allows concurrent use and can drop objects.
+// store holds Git objects by id. Unlike go-git's storage, it allows concurrent use and can drop objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
@@ -26,18 +26,18 @@ type store struct {
 	under   *store                 // another store with objects that this store lacks; may be nil
 }
 
-// stored is one immutable object. Several stores may share the object.
+// stored is an immutable object, which stores may share.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries caches the decoded tree, sorted by name, after the first read.
+	// entries caches the decoded tree, sorted by name.
 	entries atomic.Pointer[[]object.TreeEntry]
 	// complete is true after verify has found all objects below this tree or commit.
 	complete atomic.Bool
 }
 
-// overhead is an object's memory besides its content: map bucket, struct, and rounding of the slice's size.
+// overhead is an object's memory besides content: map bucket, struct, and rounding of the slice.
 const overhead = 160
 
 func newStore() *store {
@@ -54,8 +54,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears the flag lost if the parameter is false. While the flag is set, each missing file counts as too large.
-// Only a response to a request without haves may leave it set. Others omit files that the store should have.
+// forgive clears lost if is is false. While lost is set, each missing file counts as too large. Only a response to a
+// request without haves may leave lost set.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns a file's object. If the file was too large to keep, it returns nil without an error.
+// file returns nil without an error if the file was too large to keep.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -119,7 +119,7 @@ func (s *store) addAll(from *store) {
 	}
 }
 
-// ids returns the sorted ids of all objects. The order makes packs of equal objects equal.
+// ids returns sorted ids, so that equal objects give equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -145,8 +145,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. Git's order differs, because Git sorts a directory
-// as if a slash followed its name. Callers must not change the slice, which is shared.
+// tree returns a tree's entries, sorted by the bytes of their names. Git sorts a directory as if a slash followed its
+// name. The slice is shared, so callers must not change it.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -176,14 +176,13 @@ func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {
 	return c, nil
 }
 
-// holds reports whether verify has found a commit with all its objects.
 func (s *store) holds(commit plumbing.Hash) bool {
 	o := s.get(commit)
 	return o != nil && o.complete.Load()
 }
 
 // verify checks that the store has all objects of a commit, and marks the commit and its trees as complete. It skips
-// complete trees, so that it reads only new objects. It detects wrong responses to shallow clients.
+// complete trees. It detects wrong responses to shallow clients.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -235,7 +234,6 @@ func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) 
 	return nil
 }
 
-// reach copies a commit with its files into another store.
 func (s *store) reach(commit plumbing.Hash, into *store) error {
 	c, err := s.commit(commit)
 	if err != nil {

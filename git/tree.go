@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes a commit's blobs and trees, and adds them to the store made, even if the mirror already has them. The
-// server may have dropped such objects, and would then refuse a push without them.
+// builder adds a commit's blobs and trees to made, even if the mirror has these objects. The server may have dropped
+// objects, and would then refuse a push.
 type builder struct {
 	from *store
 	made *store
@@ -64,7 +64,6 @@ func (e *edit) at(path string) (*edit, error) {
 	return e, nil
 }
 
-// check refuses edits that would make a path both a file and a directory.
 func (e *edit) check(path string) error {
 	for name, child := range e.children {
 		if e.set && !child.onlyRemoves() {
@@ -77,8 +76,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to the tree id, or to an empty tree if id is zero. If no entry remains, it returns the zero id,
-// because Git does not store empty directories.
+// tree applies edits to the tree id (zero: an empty tree). Without entries, the result is zero, because Git stores no
+// empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -126,7 +125,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to an entry. For a new path, old has mode 0. keep is false if the edit removes the entry.
+// child applies an edit to an entry (mode 0 if new). keep is false if the edit removes the entry.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -144,7 +143,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies only an edit's deletions to an entry. The caller applies new content.
+// clear applies only an edit's deletions to an entry.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -160,7 +159,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file returns the entry for new content. An executable file stays executable. Any other entry becomes a regular file.
+// file returns the entry for new content. Only an executable file keeps its mode.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -173,13 +172,12 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether an edit and its children contain only deletions.
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree encodes entries in Git's order, which sorts a directory as if a slash followed its name.
+// encodeTree encodes entries in Git's order; see store.tree.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -190,7 +188,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is the default author and committer. Its domain ends with .invalid, which RFC 2606 reserves.
+// Self is the default author and committer. RFC 2606 reserves .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
 func checkIdentity(i rollout.Identity) error {
@@ -201,7 +199,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit. The time is in seconds UTC. Equal input gives equal bytes, so pushes can be repeated.
+// encodeCommit encodes a commit, in seconds UTC. Equal input gives equal bytes, for repeated pushes.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

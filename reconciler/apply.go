@@ -12,16 +12,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// applier applies recorded states to the cluster, and prunes objects that an app no longer has.
 type applier struct {
 	*Options
 	preparer
 	current func() *gitView
 }
 
-// apply applies a state to the cluster. It does nothing while the state names no commit. For a removed app, it applies
-// only a rollback and the first state after the rollback, without objects that other apps have. If the cluster refuses
-// an object in a rollback, apply still applies the Services, routes and workloads one by one.
+// apply applies a state that names a commit. For a removed app, it applies only a rollback and the first state
+// afterwards, without other apps' objects. If the cluster refuses an object in a rollback, Services, routes and
+// workloads are applied one by one.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -34,7 +33,7 @@ func (k *applier) apply(
 	defer func() { end(err) }()
 	objects, rendered, err := k.desired(ctx, &t, m, state, now)
 	if err != nil || state.Phase != rollout.Aborting && strategies.RequestedAbort(t.input) != "" {
-		return err // after a request to abort, only the next decision's rollback is applied
+		return err // after an abort, only the next decision's rollback is applied
 	}
 	if t.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
@@ -48,7 +47,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // another writer of the objects must not stop a release
+	if isApplied && state.Release != nil { // another writer must not stop a release
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
@@ -72,8 +71,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one after an apply of all objects has failed. It keeps their order, because traffic
-// must move before pods. It ignores an InvalidError, for example about another owner, and stops at any other error.
+// applyEach keeps the objects' order, because traffic must move before pods. It ignores an InvalidError, and stops at
+// any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -90,7 +89,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired returns a state's objects, and the render of its commit. It sets t.input to the state and a new observation.
+// desired returns a state's objects and its commit's render. It sets t.input to the state and a new observation.
 func (k *applier) desired(
 	ctx context.Context, t *transition, m *appCache, state rollout.State, now time.Time,
 ) (objects []rollout.Object, rendered *rollout.Render, err error) {

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue stores when each app is due. Reconciler.RunOnce uses the maps. Reconciler.Run uses the work queue.
+// appQueue stores when each app is due: RunOnce uses the maps, and Run the work queue.
 type appQueue struct {
 	mu     sync.Mutex
-	now    map[string]bool      // apps that are due immediately
-	timers map[string]time.Time // the times at which other apps are due
+	now    map[string]bool
+	timers map[string]time.Time // when other apps are due
 	queue  queue                // nil for RunOnce
 }
 
@@ -19,7 +19,6 @@ func newAppQueue() *appQueue {
 	return &appQueue{now: map[string]bool{}, timers: map[string]time.Time{}}
 }
 
-// queue is the part of Run's work queue that appQueue needs.
 type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
@@ -27,7 +26,6 @@ type queue interface {
 func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Without a queue, as in RunOnce, the app is due immediately.
 	if a.queue != nil {
 		a.queue.AddAfter(app, wait)
 		return
@@ -38,7 +36,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// If an app gets several times, RunOnce uses the last one, and Run uses the earliest one. A zero time means never.
+	// If an app gets several times, RunOnce uses the last, and Run the earliest. A zero time means never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)
@@ -49,7 +47,7 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes the due apps from the queue and returns them, sorted by name.
+// due removes and returns the due apps, sorted by name.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver returns the promoter who approved a promotion file in a commit. The parameter "promoters" is the path of the
-// policy's file of promoters, or "". If the result is "" without an error, every user may approve. An error that wraps
-// a *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
+// Approver returns the promoter who approved a promotion file in a commit. "promoters" is the path of the policy's file
+// of promoters, or "". A result "" without an error means that every user may approve. An error that wraps a
+// *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
 // approvals caches the results of an Approver. Passes never call the Approver, because a call may fetch history.
@@ -22,18 +22,18 @@ type approvals struct {
 	wanted func()
 
 	mu    sync.Mutex
-	known map[string]approval // cached results, by app
-	open  map[string]question // unanswered questions, by app
+	known map[string]approval // by app
+	open  map[string]question // by app
 }
 
-// question asks which promoter approved a promotion file. The field file is the blob's id, and main is the commit's id.
+// question asks which promoter approved a promotion file. file is the blob's id, and main is the commit's id.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // why the Approver gave no result
+	err error
 }
 
 func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {
@@ -46,7 +46,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
 	// A promotion counts only if it is approved and names the release at the head or in flight, or restarts the stable
-	// version. The result refused says why a promotion of the release at the head is ignored.
+	// version. refused says why a promotion of the release at the head is ignored.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -77,7 +77,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An approval stays valid when the branch gets newer commits. A missing approval is checked at each newer commit.
+	// An approval stays valid at newer commits. A missing approval is checked at each newer commit.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
@@ -93,7 +93,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer calls the Approver for all open questions. It reports whether there were any questions.
+// answer calls the Approver for all open questions, and reports whether there were any.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open
@@ -121,7 +121,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all cached results, because the trusted keys may have changed.
+// forget drops all results, because the trusted keys may have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,18 +15,18 @@ import (
 // blame finds the commit that last changed an app's render, and the author of the app's promotion file.
 type blame struct {
 	reader *source.Reader
-	wanted func() // called when a history is requested
+	wanted func()
 
 	mu       sync.Mutex
-	unblamed map[string]string     // the first commit of each requested history, by app
-	authors  map[string]authorship // authors of promotion files that existed at the first fetch, by app
+	unblamed map[string]string     // first commits of requested histories, by app
+	authors  map[string]authorship // by app, for promotion files at the first fetch
 }
 
-// authorship is the author of a promotion file, or "" if the author is unknown. The field file is the blob's id.
+// authorship is the author of a promotion file, or "" if unknown. file is the blob's id.
 type authorship struct{ file, author string }
 
-// head sets the Commit of an app's head to the last commit in j.line that changed the app's render or error. A revert
-// undoes this commit, and the release names this commit's author. A head with an error may have no commit.
+// head sets an app's Commit to the last commit in j.line that changed the render or error. A revert undoes this commit,
+// and the release names its author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -46,7 +46,6 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	return head
 }
 
-// isAsBefore reports whether a commit gives an app the same render or error as the given head.
 func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := b.reader.Render(tree, app)
@@ -70,15 +69,14 @@ func (b *blame) take() (all map[string]string) {
 	return all
 }
 
-// follows reports whether a decision moves an app to the commit of the head.
 func (s *transition) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
 	isNext := head != nil && next == head.Commit.ID
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with its author. If the promotion file is older than this process, it requests
-// the history since the app's commit. Until the history is read, it returns an error that permits only a rollback.
+// withAuthor returns an app's promotion with its author. For a file older than this process, it requests the history.
+// Until the history is read, its error permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -98,7 +96,7 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 }
 
 func changed(line []Snapshot, paths ...string) rollout.Commit {
-	// The first commit is skipped, because the line has no earlier commit to compare it with.
+	// The first commit has no earlier commit in the line to compare with.
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
 			is, _, err := line[i].Lookup(name)
@@ -111,7 +109,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in the commits of line, or else uses the author of the head.
+// setHistory finds the author of an app's promotion in line, or else uses the author of the head.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,8 +123,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the histories that passes requested, and reports whether passes requested any. If a history does
-// not exist, the newest commit's author is used. If Git is unreachable, a later pass requests the history again.
+// readHistory reads the requested histories, and reports whether there were any. Without a history, the newest commit's
+// author is used. If Git is unreachable, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

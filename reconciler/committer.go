@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit. Only one goroutine uses it. Others use only its outbox.
+// committer pushes all queued transitions in one commit. Only one goroutine uses it; others use its outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,13 +21,13 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // number of refused pushes; chooses the transition that is retried first
-	stale   map[string]stale // branches of proposals that are no longer wanted, to remove later
-	shown   *rollout.Forge   // the forge's configuration at the last full report
+	batches int              // refused pushes; chooses the transition to retry first
+	stale   map[string]stale // unwanted proposals' branches, to remove later
+	shown   *rollout.Forge   // at the last full report
 }
 
-// flush records the due transitions and publishes their results. The error err is about the whole push. After
-// ErrConflict, all decisions must be repeated. The error refused joins the errors of apps with refused transitions.
+// flush records the due transitions and publishes the results. err is about the whole push; after ErrConflict, all
+// decisions must be repeated. refused joins the errors of refused transitions.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -51,7 +51,7 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 			refused = errors.Join(refused, fmt.Errorf("app %s: %w", app, result.unpushed))
 			since := cmp.Or(r.refused[app].since, now)
 			r.refused[app] = refusal{since, now.Add(r.Spread(backoff(now.Sub(since))))}
-		} else if !r.isBehind && r.Only == nil { // with Only, nothing is pushed
+		} else if !r.isBehind && r.Only == nil {
 			result.unpushed = err
 		}
 		r.answered[app] = result
@@ -64,20 +64,20 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a failed push must be repeated later, because the transitions did not cause the failure.
+// isLater reports whether a failed push must be repeated later, because its transitions did not cause the failure.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is the number of single pushes after which the server is assumed to refuse all, if it has accepted none.
+// maxRefused is the number of single pushes after which, without an accepted push, the server is assumed to refuse all.
 const maxRefused = 3
 
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
-	// The server refused the transitions together. It may refuse a single transition for ever, for example because its
-	// text looks like a credential. So push them one by one, and begin with another transition each time. "own" has the
-	// errors of refused apps. "err" is set if all are refused and one refusal is new, or if the push must be repeated.
+	// The server may refuse a single transition for ever, for example because its text looks like a credential. So push
+	// one by one, each time beginning with another. "err" is set if all are refused and one refusal is new, or if the
+	// push must be repeated.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -110,7 +110,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes one commit with all transitions, together with the commits of proposals. It returns a panic as an error.
+// push pushes one commit with all transitions, together with the commits of proposals. A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

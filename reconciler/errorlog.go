@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorLog logs a problem only once, although each pass finds the problem again.
+// errorLog logs a repeated problem only once.
 type errorLog struct {
 	log  *slog.Logger
-	said sync.Map // the last logged text, by subject
+	said sync.Map // last texts by subject
 }
 
 func (c *errorLog) about(what string, err error) {
@@ -29,13 +29,12 @@ func (c *errorLog) forget(app string) {
 	c.said.Delete("hook of " + app)
 }
 
-// isNew records a subject's problem. It reports whether the problem differs from the subject's last problem.
 func (c *errorLog) isNew(subject, problem string) bool {
 	was, _ := c.said.Swap(subject, problem)
 	return was != problem
 }
 
-// before stores a new text about a subject. It returns the last text, or else the new one. isOver forgets the subject.
+// before stores a new text about a subject, and returns the last text, or else the new one. isOver forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {
@@ -53,7 +52,6 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked returns the error for a panic in the named work.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs creates, reads or deletes Jobs. It adds their states to a copy of known. It logs once why a Job is stuck.
+// askJobs calls askJob for each job. It adds the Jobs' states to a copy of known. It logs once why a Job is stuck.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {

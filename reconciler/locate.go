@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry in the configuration at its recorded commit, or else at its stable commit. It
-// ignores commits outside of the users' branch. The result "unread" is true until either commit can be read.
+// asRecorded returns the app's entry at its recorded or else its stable commit, if on the users' branch. "unread" is
+// true until either can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -22,7 +22,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder at this commit
+			then = l.reader.AppAt(tree, s.Named(a)) // name and folder may differ at this commit
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded error if the app is held (phase Held) because it left the configuration. The result
-// "unread" is true until the commit that removed the app is fetched.
+// wasRemoved returns the recorded error if the app left the configuration. "unread" is true until that commit is
+// fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -43,12 +43,12 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	lists, err := l.reader.Lists(tree, s.App)
 	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // source.Branch.Removed writes this text
 	if lists || err != nil && !saysSo {
-		return nil, false // the configuration may be unreadable at this commit
+		return nil, false // the configuration may be unreadable
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord sets an app's fields from its record and older commits, because no configuration can be read yet.
+// viewOfRecord uses the record and older commits, because no configuration is readable yet.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {
@@ -61,7 +61,6 @@ func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	a.App = b.WithProject(a.App)
 }
 
-// locate reads the configuration entries of unread apps whose commits were fetched, and publishes the new view.
 func (l *poller) locate(v *gitView) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits the tries of RunOnce, which tries again if another writer was faster on the state branch.
+// maxTries limits the tries of RunOnce after another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce fetches Git, reconciles the due apps and pushes. After a conflict, it repeats these steps. If fetch is false,
-// the first try uses the previous fetch. Each app makes at most one transition. The error joins all failures, and all
-// other apps were handled. The clock is read for each app, because earlier apps may take long.
+// RunOnce fetches Git, reconciles the due apps and pushes, again after a conflict. If fetch is false, the first try
+// uses the previous fetch. Each app makes at most one transition. The error joins all failures. The clock is read for
+// each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // by app; nil for an app without an error
+	failed := map[string]error{} // by app; nil without an error
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error
@@ -52,7 +52,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	return errors.Join(errs...)
 }
 
-// Pump is one of the three concurrent loops of a Reconciler.
+// Pump is one of a Reconciler's concurrent loops.
 type Pump string
 
 // The pumps.
@@ -62,7 +62,7 @@ const (
 	PumpOut  Pump = "out"  // records the transitions of passes
 )
 
-// Turn runs one pump once, for a simulator that schedules the pumps. Two turns of the same pump must not overlap.
+// Turn runs one pump once, for a simulator. Two turns of the same pump must not overlap.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -88,11 +88,11 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue reconciles the due apps. It repeats an app's pass when the missing commit or render is available.
+// reconcileDue reconciles the due apps. It repeats an app's pass when the missing commit or render arrives.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
-	due := clock() // apps that become due later belong to the next pass
+	due := clock() // later apps belong to the next pass
 	var done []string
 	defer func() {
 		for _, app := range done {
@@ -100,9 +100,9 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // render first, so that the reason to hold an app (phase Held) is from the newest head
+		r.renders.drain() // so that the reason to hold an app is from the newest head
 		for _, app := range r.queue.due(due) {
-			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // an earlier try recorded the transition
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) {
 				done = append(done, app)
 				continue
 			}

@@ -8,27 +8,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox holds the transitions that the committer must push, and the results of its pushes. Any goroutine may use it.
+// outbox holds the transitions to push and the results of pushes. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool                  // another writer was faster, so nothing is pushed before the next fetch
-	notYet   time.Time             // no push before this time, because the last push failed
-	refused  map[string]refusal    // apps whose transitions the server refuses while it accepts other transitions
-	waiting  map[string]transition // transitions to push, by app
+	isBehind bool                  // another writer was faster: no push before the next fetch
+	notYet   time.Time             // no push before this time, after a failed push
+	refused  map[string]refusal    // by app, while the server accepts other transitions
+	waiting  map[string]transition // to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
-	reverts  map[string]recorded // transitions whose reverts are to be pushed to the users' branch
-	proposes map[string]recorded // transitions whose proposals must be compared with the head
-	reverted map[string]string   // the head on which a revert was pushed or tried, by app
-	compared map[string]string   // the key of the last comparison of proposals, by app
-	failed   []string            // apps whose proposals could not be read or pushed; retried after the next fetch
+	reverts  map[string]recorded // to push to the users' branch
+	proposes map[string]recorded // proposals to compare with the head
+	reverted map[string]string   // last head with a tried revert, by app
+	compared map[string]string   // last comparison's key, by app
+	failed   []string            // apps with failed proposals; retried after the next fetch
 	news     chan struct{}
 }
 
-// refusal holds the time of the first refused push of an app's transition, and the time of its next push.
+// refusal holds the times of an app's first refused push and of its next push.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues an app's transition, and replaces a queued transition of the app. While a transition of the app is
-// being pushed, enqueue does nothing, because the outcome is unknown. After the push, the app is reconciled again.
+// enqueue replaces an app's queued transition. While a transition of the app is being pushed, enqueue does nothing,
+// because the outcome is unknown. The app is reconciled again afterwards.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if it was decided from the state with the given serial number, or else nil.
+// queued returns the app's queued state if it was decided from the given serial, or else nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether an app's transition is recorded and no pass has taken the push's result yet.
+// isRecorded reports whether an app's transition is recorded and no pass has taken the result yet.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports whether there is something to push, whether it includes a rollback, and the earliest time of the push.
+// waits reports a waiting push, whether the push includes a rollback, and the push's earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,21 +115,19 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
-// isNewRefusal reports whether any of these apps has no recorded refusal.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due now, because the process may end before the time of their next push.
+// retryRefused makes refused transitions due, because the process may end before their next push.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.refused)
 }
 
-// holdOff sets the time before which nothing is pushed. The caller sets the zero time when Git answers again.
 func (h *outbox) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +135,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked allows pushes again after a conflict, and retries failed proposals. It is called after each successful fetch.
+// looked allows pushes after a conflict, and retries failed proposals. It is called after each successful fetch.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,8 +148,8 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue removes the due transitions and returns them, sorted by app. If an app's record has changed, dequeue drops
-// the transition and makes the app due again.
+// dequeue returns the due transitions, sorted by app. If an app's record has changed, it drops the transition and makes
+// the app due.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +169,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether a former name's record is unchanged, without a queued transition. The caller holds mu.
+// mayRename reports whether a former name's record is unchanged and not queued. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

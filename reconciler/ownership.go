@@ -8,16 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If two apps have the object at the newest commit, the owner is the app whose
-// record already lists the object. Apps may share objects that are never deleted, such as Namespaces.
+// If two apps have an object at the newest commit, its owner is the app whose record lists it. Apps may share objects
+// that are never deleted, such as Namespaces.
 
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the app's head is older than the newest commit, at which the app may no longer have the object
+	isOld bool // the newest commit may lack the object
 }
 
-// updateOwners records the objects of an app's new head. It touches other apps with an object of the old or new head.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -48,7 +47,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		// Each run of a hook has its own Job name, so two apps may have hooks with the same name.
+		// Each run of a hook has its own Job name, so two apps may share a hook's name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
@@ -56,7 +55,6 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the other apps whose rendered heads have an object of the given head.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +68,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether the first app may keep an object that the second app also has in Git. If one app's record
-// has the object, only that app may keep it. If both records have it, both may. Otherwise, the first name wins.
+// comesFirst reports whether the first app may keep an object that both apps have in Git. If only one record has the
+// object, that app wins. If both have it, both may. Otherwise, the first name wins.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +80,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of the head. known is false until the other app is rendered.
+// conflict returns an error if another app owns an object of the head. known is false until that app is rendered.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

@@ -17,18 +17,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds values of an app that are rebuilt after a restart. Only the app's passes write them, one at a time.
+// appCache holds values of an app that a restart rebuilds. Only the app's passes write them, one at a time.
 type appCache struct {
-	runs    []rollout.AnalysisRun // the recorded analysis runs, with later measurements
-	health  strategies.Health     // since when the app is healthy or unhealthy
-	routing routing               // the last applied routing
-	pending *strategies.Decision  // a rollback that is applied but not recorded in Git; or nil
-	on      rollout.State         // the recorded state from which pending was decided
-	told    bool                  // the rollback in pending was reported
-	failing time.Time             // when the current series of failed passes began; zero after a success
-	kept    error                 // the error of the last prune; nil after a success
-	fought  error                 // the error about another writer of the release's objects, or nil
-	refused error                 // the first refusal of metadata of pods by role; nil after a success
+	runs    []rollout.AnalysisRun // recorded runs with later measurements
+	health  strategies.Health
+	routing routing
+	pending *strategies.Decision // an applied but unrecorded rollback, or nil
+	on      rollout.State        // pending was decided from this recorded state
+	told    bool                 // pending was reported
+	failing time.Time            // start of the failed passes; zero after a success
+	kept    error                // of the last prune
+	fought  error                // about another writer of the release's objects
+	refused error                // first refusal of pods' metadata by role; nil after a success
 }
 
 type pass struct {
@@ -36,8 +36,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's recorded state, observes the app and decides. It applies a rollback before the rollback is
-// recorded. If the app's record is unreadable, or a removed app has no record, pass returns nil.
+// pass applies an app's recorded state, observes the app and decides. It applies a rollback before recording it. If the
+// record is unreadable, or a removed app has no record, pass returns nil.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -80,18 +80,18 @@ func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 		if err := r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata); err == nil {
 			set++
 		} else if first = cmp.Or(first, err); ctx.Err() != nil && set > 0 {
-			return // the pods set so far start another pass
+			return // the set pods start another pass
 		} else if refused++; refused == maxRefusals {
 			break
 		}
 	}
 	if first == nil || s.cache.refused == nil && errors.Is(first, rollout.ErrUnlabelled) {
-		s.cache.refused = first // later refusals name other pods, and would be recorded again
+		s.cache.refused = first // later refusals name other pods
 	}
 	s.err = errors.Join(s.err, first)
 }
 
-// rescue turns a panic in a pass into an error that holds the app (phase Held).
+// rescue turns a panic in a pass into an error that holds the app.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -110,7 +110,6 @@ func (r *Reconciler) rescue(s *transition) {
 	s.changed = !state.Equal(&s.before)
 }
 
-// decide calls strategies.Decide, answers its questions, and prepares the state to record.
 func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	a, err := r.settled(s.view, s.app, s.before)
 	if err != nil {
@@ -119,7 +118,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	s.app, s.renamedFrom = a, r.formerName(s.view, a, s.before)
 	if former := s.renamedFrom; former != nil {
-		s.app = a.named(former.state) // older commits have the app under its old name
+		s.app = a.named(former.state) // older commits have the old name
 		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(
 			"%s is the new name of %s, and continues the old name's record", a.Name, former.from)}
 	}
@@ -145,7 +144,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	next := &s.decision.State
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
-		next.Held = held // keep the recorded text, because the server's message changes with each try
+		next.Held = held // the server's message changes with each try
 	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
@@ -172,14 +171,14 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// goesBack reports whether a decision is a rollback, or continues one. A stale decision applies nothing.
+// goesBack reports whether a decision begins or continues a rollback. A stale decision applies nothing.
 func (s *pass) goesBack() bool {
 	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
 
-// withheld returns why a decision may not be recorded yet: the history is unread, or the view of Git is outdated.
+// withheld returns why a decision may not be recorded yet: an unread history or an outdated view of Git.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld below is set if an error at the head is the new reason for Held
+	held := s.decision.State.Held // isHeld: an error at the head is the new reason
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -190,8 +189,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Examples are
-// the abort of a release that has not begun, and the end of a hook.
+// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Examples: the
+// abort of a release that has not begun, and the end of a hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -214,7 +213,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 }
 
 // gather collects the input of a decision. If "unknown" is set, the head, the approval or the cluster is unknown, and
-// only a rollback is allowed. If "err" is set, the recorded commit, which a rollback needs, is not read yet.
+// only a rollback is allowed. "err" means an unread recorded commit, which a rollback needs.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -232,7 +231,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // only when Gather has read the commit that a rollback needs
+	if app.Promotion != nil { // only after Gather read the commit that a rollback needs
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -243,7 +242,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.removed == nil || state.Phase == rollout.Aborting { // no routing is applied for other removed apps
+	if a.removed == nil || state.Phase == rollout.Aborting { // other removed apps get no routing
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	if r.Analyzer != nil {
@@ -251,7 +250,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 		for _, got := range r.Analyzer.Measured(a.Name) {
 			s.input.Runs = strategies.Record(s.input, got)
 		}
-		m.runs = s.input.Runs // Git records a measurement only if a restart needs it
+		m.runs = s.input.Runs // Git records only measurements that a restart needs
 	}
 	return unknown, nil
 }
@@ -273,7 +272,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			m.health = m.health.Applied(errors.Join(m.fought, m.refused), errors.Join(s.err, m.kept), s.input.Now)
 			s.input.Health = s.cache.health
 		}
-		answers.Healed = new(s.err == nil) // if the removal of the annotation below fails, the release still continues
+		answers.Healed = new(s.err == nil) // the release continues if Unannotate fails below
 		if r.Annotations != nil {
 			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
@@ -284,7 +283,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		var refused *rollout.InvalidError
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
-			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // checked again later, as owners may give up objects
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // owners may give up objects later
 		case errors.As(err, &refused): // for example, gitrollout may not read the kind
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
@@ -300,8 +299,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// evict deletes pods that the workloads' controllers do not replace. The first pass of a rollback deletes none, because
-// the cluster still has the step's objects. A restart deletes none after a failed apply: replacements may not start.
+// evict deletes pods that controllers do not replace. The first pass of a rollback deletes none, because the cluster
+// still has the step's objects. A restart deletes none after a failed apply: replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
 	begins := isAborted && s.input.State.Phase != rollout.Aborting
@@ -314,7 +313,7 @@ func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	return err
 }
 
-// adoptable reports for each workload whether its running pod template equals the template in Git.
+// adoptable reports for each workload whether its running pod template is the template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -328,7 +327,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving reports for each needed version whether its Service has a ready endpoint, because its routes need one.
+// serving reports whether each needed version's Service has a ready endpoint, because its routes need one.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -341,7 +340,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app (phase Held).
+// accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, rendered, err := k.desired(ctx, new(s.transition), s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -367,8 +366,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure starts the due measurements of recorded analyses, and stops ended analyses. It skips analyses that are not
-// recorded yet, because their start times may still change.
+// measure skips unrecorded analyses, whose start times may still change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

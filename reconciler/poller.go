@@ -15,47 +15,46 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. One goroutine uses it. Others may call only the method current.
+// poller fetches Git and publishes an immutable view. One goroutine uses it; others may call only current.
 type poller struct {
 	*Options
 	preparer
 	reader *source.Reader
 	touch  func(app string)
-	looked func() // called after each successful fetch
+	looked func() // after each successful fetch
 
 	seen        atomic.Pointer[gitView]
-	config      *rollout.Config // the last readable configuration
-	hasRead     bool            // the state branch was read once
-	unreachable bool            // the last fetch failed
-	invalid     error           // invalid input and unreadable records at the last successful fetch
-	judged      string          // the refused head against which all apps were last checked: its commit and the reason
+	config      *rollout.Config // last readable one
+	hasRead     bool            // the state branch was read
+	unreachable bool
+	invalid     error  // at the last successful fetch
+	judged      string // last judged head: its commit and the reason
 }
 
-// gitView is the immutable content of the users' branch after one fetch. It does not contain the states of apps.
+// gitView is the immutable content of the users' branch after one fetch, without the states of apps.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
-	record  string // the head of the state branch when apps was made
+	record  string // state branch's head when apps was made
 	apps    map[string]*appView
-	gone    []string // the recorded apps that Git does not list, sorted
-	behind  error    // why this view is outdated; while it is set, no app advances
-	failed  bool     // the view is outdated because a commit could not be read
+	gone    []string // recorded but not listed in Git, sorted
+	behind  error    // why the view is outdated; no app advances meanwhile
+	failed  bool     // outdated because of an unreadable commit
 	// the commits of the users' branch since the last view; nil if unknown
 	line []Snapshot
 }
 
-// main returns the id of the commit that this view shows.
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// isStill reports whether neither Git nor the record has changed, so that all apps stay. Apps without a configuration
-// also depend on commits that arrive in the mirror.
+// isStill reports whether neither Git nor the record has changed. Apps without a configuration also depend on commits
+// that arrive in the mirror.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
 }
 
-// settings returns the configuration in force, or the defaults before the first readable configuration.
+// settings returns the configuration in force, or the defaults before the first one.
 func (v *gitView) settings(cluster string) *rollout.Config {
 	if v != nil && v.branch.Config != nil {
 		return v.branch.Config
@@ -78,11 +77,11 @@ type appView struct {
 	promotion source.Promotion
 	calendar  rollout.Calendar
 	removed   *rollout.InvalidError // set if Git no longer lists the app
-	removedBy rollout.Commit        // the commit that removed the app; zero if unknown
-	unread    bool                  // the app's folder and permissions are unknown
-	prunes    bool                  // the app left the configuration, and its objects are to be deleted
-	refused   *rollout.InvalidError // set if the newest commit is refused and would change this app
-	head      *strategies.Head      // if set, replaces the branch's head for this app
+	removedBy rollout.Commit        // zero if unknown
+	unread    bool                  // folder and permissions are unknown
+	prunes    bool                  // the removed app's objects are to be deleted
+	refused   *rollout.InvalidError // the newest commit is refused and would change this app
+	head      *strategies.Head      // if set, replaces the branch's head
 }
 
 func (a *appView) named(s rollout.State) *appView {
@@ -104,7 +103,7 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns the latest view, or nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view. If a commit is unreadable, the last view stays, and no app advances.
+// look fetches Git once and publishes a view. After an unreadable commit, the last view stays, and no app advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	fetching, end := l.begin(ctx, report.PartFetch, "")
@@ -139,7 +138,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports a poll's error. If fetches fail since "away", the report also has the last known invalid input.
+// tellProblem reports a poll's error. If fetches fail since "away", it adds the last known invalid input.
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -156,7 +155,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// At the last view, no commit was trusted, so this head was read only for its configuration. Now apps follow the head.
+	// The last view trusted no commit, so this head was read only for its configuration. Now apps follow the head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -175,13 +174,13 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, only the newest commit is known
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // nil after an error
 	}
 	l.judged = ""
 	return next, nil
 }
 
-// readPolicy applies the current policy, and reports a change. If the policy is unreadable, the last one stays.
+// readPolicy applies the current policy, and reports a change. An unreadable policy keeps the last one.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -199,7 +198,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // if there is no state branch, the first transition creates it
+	if heads.State != "" { // else the first transition creates the branch
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -216,7 +215,6 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// findApps builds the view of each app in Git or on record. An app that left Git has a view while it is on record.
 func (l *poller) findApps(was, next *gitView) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
@@ -242,7 +240,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of a recorded app that Git does not list. Without a configuration, it reads the record.
+// removedApp reads the record if no configuration is known.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -265,7 +263,7 @@ func (l *poller) removedApp(was, next *gitView, name string) *appView {
 
 func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	moved, apps := was == nil || was.main() != next.main(), next.apps
-	if was == next { // no app differs
+	if was == next {
 		apps = nil
 	}
 	if was != nil && was.keys != next.keys {
@@ -286,7 +284,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.states.proposers()...) // the proposals of these apps must be compared with the new head
+		touched = append(touched, l.states.proposers()...) // to compare proposals with the new head
 	} else {
 		l.renders.retry(next)
 	}
@@ -303,7 +301,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	touched = slices.DeleteFunc(touched, func(name string) bool { return !l.mayHandle(name) })
 	slices.Sort(touched)
 	l.renders.prepare(l.states, next, touched)
-	if l.hasRead { // report the configuration before decisions use it
+	if l.hasRead { // before decisions use the configuration
 		head, _ := l.states.at()
 		l.Tell(report.Report{Config: next.branch.Config, Head: head})
 	}
@@ -312,11 +310,11 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request, and checks which commits are on the users' branch. It also checks
-// the approvals and reads the histories that passes requested. It reports whether there was anything to do.
+// bring fetches all wanted commits in one request, checks which are on the users' branch, checks approvals and reads
+// histories. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
-	if v == nil { // no commit is wanted before the first fetch
+	if v == nil { // before the first fetch
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
@@ -343,8 +341,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps in flight that will probably roll back, because their folder has changed or a user has
-// aborted the release. It checks only apps whose recorded commit is in the sorted list of commits.
+// leaving returns the apps in flight that will probably roll back: their folder changed, or a user aborted. Only apps
+// at the sorted commits count.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {
@@ -361,7 +359,6 @@ func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	return apps
 }
 
-// snapshotOf reads a commit, and fetches it if it is not in the mirror.
 func snapshotOf(ctx context.Context, repo Repository, commit string) (Snapshot, error) {
 	if tree, held := repo.Held(commit); held {
 		return tree, nil

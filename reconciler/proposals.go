@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns updates of proposal branches after a transition: promotions for shut gates, reverts, and deletions.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -28,7 +27,6 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 	return updates
 }
 
-// withdrawn returns updates that delete all proposals of an app that was renamed or has left Git.
 func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range rollout.ProposalBranches(r.Cluster, app) {
 		if old := r.states.isProposed(branch); old != "" {
@@ -69,7 +67,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // the head is not rendered, so it may be the rejected release
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // an unknown head may be the rejected release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
@@ -78,7 +76,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, or nil for none. If the branch is unreadable, it is checked later.
+// planned returns the update of a proposal's branch, or nil. An unreadable branch is checked later.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -105,7 +103,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals queues a check of an app's proposals if the users' branch, a proposal or the record has changed.
+// wantProposals queues a check of an app's proposals if the users' branch, a proposal or the record changed.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range rollout.ProposalBranches(r.Cluster, s.app.Name) {
@@ -121,7 +119,7 @@ func (r *committer) wantProposals(s recorded) {
 	}
 }
 
-// renewProposals replaces or removes outdated proposals. It creates no proposal, because only transitions create them.
+// renewProposals creates no proposals, because only transitions create proposals.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -161,7 +159,6 @@ func (r *committer) retry(app string) {
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes updates of proposals outside of a transition, and reports them to the forge.
 func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)

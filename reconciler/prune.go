@@ -16,22 +16,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes recorded objects that are no longer desired. For a removed app, it deletes all objects if the app's
-// glob sets "prune", or else none. The decision's subject lists them. If left is true, the caller removes the record.
+// prune deletes recorded objects that are no longer desired. A removed app loses all objects if its glob sets "prune",
+// or else none. If left is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
 	all := next.Inventory
 	switch {
 	case next.Source == "":
-		return k.leave(t, d) // nothing was ever applied
+		return k.leave(t, d) // never applied
 	case t.app.removed != nil && !t.app.prunes:
 		next.Kept = ""
 		return d, false, nil
 	case t.app.removed == nil:
 		objects, _, err := k.desired(ctx, &t, m, *next, t.input.Now)
 		if err != nil {
-			return d, false, nil // the method apply reports the error
+			return d, false, nil // apply reports the error
 		}
 		all = strategies.Prunable(*next, objects)
 	}
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record if only data and other apps' objects remain. Then the app's name can be used again.
+// leave drops a pruned app's record if only data and other apps' objects remain, to free the app's name.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -74,21 +74,21 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects with the app's present or former name as a label. It returns the objects that are gone.
+// remove deletes objects with the app's present or former name as a label, and returns the deleted objects.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune deletes only objects that have this name as a label
+		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune deletes only objects with this name as a label
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother reports whether a former name now belongs to another app. A removed app without a record does not count.
+// isAnother ignores removed apps without a record.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil if the commit does not have it. If the app cannot be
-// rendered but its record has the object, Wants returns an empty object. After an error, the caller must ask again.
+// Wants returns an app's object at the newest commit, or nil. If the app cannot be rendered but its record has the
+// object, Wants returns an empty object. After an error, ask again.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -131,7 +131,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with its permissions in the newest view. An unknown app has no permissions.
+// App returns an app with its permissions in the newest view; an unknown app has none.
 func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -139,8 +139,7 @@ func (k *applier) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns an error if an app may not have objects of a cluster-scoped kind, or nil. The app's entry and project
-// must list the kind.
+// MayHave returns an error unless the app's entry and project list a cluster-scoped kind.
 func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -160,8 +159,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has or may have an object. An app that is not rendered yet may have it. If an
-// app cannot be rendered, but its record or files name the object, "why" says how to correct the app.
+// isElsewhere reports whether another app has or, before its render, may have an object. If an app cannot be rendered,
+// but its record or files name the object, "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -195,7 +194,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file in or below a folder contains a text. An unreadable file counts as containing it.
+// names reports whether a file in or below a folder contains a text. An unreadable file counts.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

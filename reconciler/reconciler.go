@@ -20,14 +20,14 @@ import (
 // Options configures a Reconciler.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
-	UID     string         // the cluster's UID; a state branch with another UID is refused
+	UID     string         // a state branch with another UID is refused
 	Source  rollout.Source // the users' branch, as cluster.yaml names it
 
-	Namespace  string   // gitrollout's own namespace, where no app may write; default rollout.OwnNamespace
-	Namespaces []string // the namespaces in scope; default all
-	Only       []string // if set, these apps may be rolled back, and nothing else happens or is recorded
+	Namespace  string   // where no app may write; default rollout.OwnNamespace
+	Namespaces []string // in scope; default all
+	Only       []string // if set, only these apps' rollbacks happen, unrecorded
 
-	// As returns an app's context for requests to the cluster. If As is nil, the caller's context is used.
+	// As returns an app's context for cluster requests. A nil As means the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -36,45 +36,45 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs // if nil, no Job can be created
-	// Annotations removes finished requests to break glass, and labels pods by role. If it is nil, neither is done.
+	// Annotations removes finished requests to break glass, and labels pods by role. It may be nil.
 	Annotations Annotations
-	Believe     func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
+	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
 	Approve     Approver             // if nil, every promotion file is approved
-	// Nodes returns the cluster's nodes with their labels, by name. Releases need the labels to select nodes.
+	// Nodes returns the labels of the cluster's nodes, by name. Releases need the labels to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
-	// Know gets kinds of workloads before the Observer observes them, as in source.Gatherer.
+	// Know is source.Gatherer's Know.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the policy at the heads of a fetch. The pointer changes only if the policy changes. After an error,
-	// the last policy applies and nothing advances. Only one goroutine calls Policy. A nil Policy means no policy.
+	// Policy returns the policy at the heads of a fetch. The pointer changes only with the policy. After an error, the
+	// last policy applies and nothing advances. Only one goroutine calls Policy. A nil Policy means no policy.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer            // if nil, nothing is measured and analyses stay pending
-	Tell       func(report.Report) // if set, gets each report; several goroutines call it, and it must not block
-	ShowsForge bool                // Tell publishes to the forge in the configuration
-	Trace      report.Tracer       // if set, is called for each part of a pass
-	Ends       bool                // the process ends after RunOnce, so each pass records all its measurements
+	Analyzer   Analyzer            // if nil, analyses stay pending
+	Tell       func(report.Report) // may be nil; called by several goroutines, must not block
+	ShowsForge bool                // Tell publishes to the forge
+	Trace      report.Tracer       // called for each part of a pass; may be nil
+	Ends       bool                // after RunOnce, so each pass records all measurements
 	Log        *slog.Logger
 
-	Writer    string // the name of this host or pod, for the writer in cluster.yaml
+	Writer    string // host or pod, for the writer in cluster.yaml
 	Exclusive bool   // stand down when another writer takes over, as in a leader election
-	Workers   int    // maximum number of apps that are reconciled concurrently; default 16
+	Workers   int    // apps reconciled concurrently; default 16
 
-	// Spread lengthens intervals, so that processes do not fetch at the same time after an outage. Spread may be nil.
+	// Spread lengthens intervals, so that processes do not fetch together after an outage. It may be nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler has three parts: the poller reads Git, workers reconcile the apps, and the committer writes Git. They
-// share the recorded states, the renders and the view. Run runs the parts concurrently, RunOnce one after the other.
+// Reconciler has three parts: the poller reads Git, workers reconcile the apps, and the committer writes Git. Run runs
+// the parts concurrently, RunOnce one after the other.
 type Reconciler struct {
 	Options
 	*applier
 	in       *poller
 	out      *committer
 	queue    *appQueue
-	collects bool          // this is the last pass, so no later pass can record new measurements
+	collects bool          // no later pass can record new measurements
 	asked    chan bool     // requests a fetch; if true, an immediate one
-	wanted   chan struct{} // signals that a commit, a history or an approval is requested
+	wanted   chan struct{} // a commit, a history or an approval is requested
 	stats    counters
 	errorLog errorLog
 	watchdog watchdog
@@ -85,7 +85,7 @@ type Reconciler struct {
 
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a Reconciler without any state.
+// New returns a Reconciler without state.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Tell == nil {
@@ -134,11 +134,11 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is returned by an exclusive process's Run and RunOnce when another writer has taken the state branch.
+// ErrDeposed is returned by an exclusive process's Run and RunOnce after another writer took the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile runs one pass of an app. It applies the last recorded transition, decides, and queues the next transition.
-// It reports whether the pass came to a decision, and returns the app's error.
+// reconcile runs one pass of an app: it applies the last recorded transition, decides, and queues the next. It reports
+// whether the pass decided, and the app's error.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil
@@ -147,7 +147,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.As(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // the error was reported, and the pass below applies the state again
+		_ = r.applyRecorded(ctx, done, clock()) // reported; the pass below applies the state again
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -164,13 +164,13 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 		t.applied = &s.decision
 		s.cache.pending, s.cache.on = t.applied, t.before
 	}
-	r.measure(t, t.before) // continue the measurements of recorded analyses
+	r.measure(t, t.before)
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
 }
 
-// isOurs reports whether this process handles an app. An object in the cluster may name an unknown app.
+// isOurs reports whether this process handles an app, because an object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {
@@ -183,16 +183,16 @@ func (r *Reconciler) isOurs(app string) bool {
 
 func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Contains(o.Only, app) }
 
-// whileWaiting is the interval between an app's passes while its push is pending. The app may have to roll back then.
+// whileWaiting is the interval between an app's passes during its push, as the app may have to roll back.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition, unless a rollback was decided after it.
+// applyRecorded applies a recorded transition, unless a later rollback was decided.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// Skip the recorded advance. The pending rollback is newer, and was decided from the state after the advance.
+		// The pending rollback is newer, and was decided from the state after the advance.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -205,7 +205,6 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	return done.err
 }
 
-// requeue reports the result of a pass, and schedules the app's next pass.
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
 	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render makes the app due again
@@ -226,27 +225,26 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try. It equals the time since the first failure, but is at least 1 s and at
-// most 1 min. Failures of extra passes, which changes cause, do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, but at least 1 s and at most 1 min.
+// Failures of extra passes, which changes cause, do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable returns the errors of apps whose records are unreadable. The reconciler does not change these apps.
+// Unreadable returns the errors of apps with unreadable records, which the reconciler does not change.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch makes an app due soon, because its objects in the cluster have changed. Any goroutine may call it.
+// Touch makes an app due soon, because its objects have changed. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
-// touch makes an app due immediately.
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch Git soon, but at most once a second. Poll does not block, and any goroutine may call it.
+// Poll makes Run fetch Git soon, but at most once a second. Any goroutine may call it, and it does not block.
 func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }
 
-// offer sends a value to a channel, unless the channel still has an unread value.
+// offer sends a value to a channel without an unread value.
 func offer[T any](to chan T, v T) {
 	select {
 	case to <- v:
@@ -254,7 +252,7 @@ func offer[T any](to chan T, v T) {
 	}
 }
 
-// NextDue returns when the next app or the next removal of a branch is due, for callers of RunOnce. Zero means never.
+// NextDue returns when the next app or removal of a branch is due, for callers of RunOnce. Zero means never.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {
@@ -292,7 +290,6 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin records a heartbeat, and starts the trace of one part of a pass.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

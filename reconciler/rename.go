@@ -15,8 +15,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of the removed app that has been renamed to app a, or nil. App a has the same objects
-// and no record yet. It continues the former record, even during a release. Its first transition is only the rename.
+// formerName returns the record of the removed app that was renamed to a, or nil. App a has the same objects and no
+// record yet. It continues the record, even during a release. Its first transition is only the rename.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -27,7 +27,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer an app that is not held yet
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer an app that is not held
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -45,8 +45,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app's view. For a removed app, the view's error lists apps that may be its new name. While the new
-// name is unknown or has not taken over the record, settled returns ErrNotReady, so the old app does not change.
+// settled returns an app's view. A removed app's error lists possible new names. Until the new name has taken over the
+// record, settled returns ErrNotReady, so the old app does not change.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -63,8 +63,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns the new name of a renamed app, or "". It compares the old app's objects with the apps that have no
-// record. "known" is false until these apps are rendered. "empty" lists the ones without objects.
+// newName returns the new name of a renamed app, or "". Candidates are apps with its objects and no record. "known" is
+// false until the candidates are rendered. "empty" lists apps without objects.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -85,11 +85,11 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state has objects. A new name may have a state before its folder has objects.
+// isOfSomething reports whether a state has objects. A new name may have a state before it has objects.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether objects contain a workload of an inventory. If the inventory has no workload, any
-// common object counts. Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
+// sharesObjects reports a common workload, or any common object for an inventory without workloads. Namespaces and
+// CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

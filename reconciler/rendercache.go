@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
-// app. For a missing render, it returns source.ErrNotReady. When the render is done, it makes the app due.
+// renderCache renders in the background, so that no pass waits for another app. A missing render gives
+// source.ErrNotReady, and makes the app due when done.
 type renderCache struct {
 	*Options
 	reader  *source.Reader
@@ -27,29 +27,28 @@ type renderCache struct {
 
 	mu     sync.Mutex
 	heads  map[string]*headRender
-	at     map[string][]built       // the key is the app; most recently used first
-	named  map[rollout.Ref][]string // the apps whose heads have an object
-	failed map[string]bool          // the apps with a failed render, until the method retry drops them
+	at     map[string][]built       // by app, most recently used first
+	named  map[rollout.Ref][]string // apps whose heads have the object
+	failed map[string]bool          // failed renders, until retry
 }
 
 type headRender struct {
-	want       string     // the newest commit, which is to be rendered
+	want       string     // the newest commit, to render
 	line       []Snapshot // the commits from "of" to "want", nil if unknown
-	of         string     // the commit of the field head; "" before the first render
+	of         string     // the head's commit; "" before the first render
 	app        rollout.App
-	policy     *rollout.Policy // the policy that the render was checked against
+	policy     *rollout.Policy // checked against the render
 	head       strategies.Head
-	missed     bool // a pass asked for the render and must be repeated
-	looks      int  // fetches since the last try of a failed render; it is tried again after pause fetches
+	missed     bool // a pass must be repeated
+	looks      int  // fetches since the last failed try; retried after pause fetches
 	pause      int
-	isUnblamed bool // older commits were unknown, so the head names the newest commit as its change
+	isUnblamed bool // the head names the newest commit as its change
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
 	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
-// built is a render of an app at a commit, or its error.
 type built struct {
 	commit string
 	render *rollout.Render
@@ -57,16 +56,16 @@ type built struct {
 }
 
 // kept limits each app's cached renders of older commits. A pass needs at most the stable, present and former releases.
-// Newer heads do not evict the render of a rollback's target, because each pass uses that render.
+// Each pass uses a rollback's target, so newer heads do not evict it.
 const kept = 4
 
-// head returns an app's render at the head of the users' branch. The result ready is false until the head is rendered,
-// because no app may advance or roll back on an older head.
+// head returns an app's render at the head of the users' branch. ready is false until the head is rendered, because no
+// app may advance or roll back on an older head.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the app has its present name at the head
+	app.Formerly = "" // present name at the head
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -75,7 +74,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of apps at a fetched head. It makes apps due whose renders change.
+// look queues renders of apps at a fetched head, and makes apps due whose renders change.
 func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
@@ -110,7 +109,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // keep the earlier commits, which are not yet rendered
+			line = append(h.line[:n:n], line[1:]...) // keep earlier unrendered commits
 		}
 		h.want, h.line = commit, line
 	}
@@ -118,7 +117,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	return h
 }
 
-// render returns an app's render at a commit, as source.Gatherer's RenderAt does.
+// render is source.Gatherer's RenderAt.
 func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +162,8 @@ func (c *renderCache) all() (out []*rollout.Render) {
 // mostLooks limits the number of fetches between two tries of a failing render.
 const mostLooks = 32
 
-// retry queues heads that could not be decrypted, because their keys may have arrived. If a render failed for a reason
-// outside of the repository, retry queues it after 1, 2, 4 … fetches.
+// retry queues heads that could not be decrypted, because their keys may have arrived. A render that failed for a
+// reason outside of the repository is queued after 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,21 +190,21 @@ func (c *renderCache) retry(v *gitView) {
 	}
 }
 
-// work renders jobs until the queue is closed. Several goroutines may run it. At most one renders the same app.
+// work renders jobs until the queue is closed. Several goroutines may run it, but one app's renders never overlap.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
-// drain renders all queued jobs in the caller's goroutine. It reports whether there were any jobs.
+// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
 func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
 
 func (c *renderCache) do(j job) {
 	if j.tree == nil {
 		var held bool
-		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror was replaced and lacks the commit
+		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror was replaced
 			c.touch(j.app.Name)
 			return
 		}
 	}
-	policy := c.reader.Policy.Load() // if the policy changes during the render, the app is rendered again
+	policy := c.reader.Policy.Load() // a later change renders the app again
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,23 +224,23 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a rendered head. If the objects did not change, the head keeps the commit that last changed them.
+// headIs stores a rendered head. Unchanged objects keep the commit that last changed them.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
-		return // the app was forgotten, or a newer head superseded this one
+		return // forgotten, or superseded by a newer head
 	}
 	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
 	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
-		again := *made.Render // equal objects, but perhaps rendered from other files
+		again := *made.Render // equal objects, perhaps from other files
 		again.Commit = was.Render.Commit
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // an app stays at its old head until it follows the new head
+		if was.Render != nil { // stays at the old head until the app follows the new one
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
@@ -254,8 +253,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether the commit that last changed an app is known, or cannot be found. A new process does not
-// know older commits. If older commits are needed, isBlamed requests them and returns false.
+// isBlamed reports whether the commit that last changed an app is known, or cannot be found. If not, for example in a
+// new process, it requests older commits.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +265,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory queues a search of line for the last change of an app's head. If line is empty, the newest commit counts.
+// setHistory queues a search of line for the last change of an app's head. Without a line, the newest commit counts.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +282,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.touch(app)
 }
 
-// build renders a job. A panic becomes an error of the job's app.
+// build renders a job. A panic becomes the job's error.
 func (c *renderCache) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := c.begin(context.Background(), report.PartRender, j.app.Name)
@@ -297,7 +296,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 	if !j.head {
 		made.Render, made.Err = c.reader.Render(j.tree, j.app)
 		if rollout.ReasonOf(made.Err) == rollout.HeldUndecryptable {
-			j.app.Sealed = true // without a key, Secrets stay sealed and are not applied
+			j.app.Sealed = true // Secrets without a key are not applied
 			made.Render, made.Err = c.reader.Render(j.tree, j.app)
 		}
 		return made
@@ -315,7 +314,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 	return c.blame.head(j, made)
 }
 
-// rollbackRender renders a head that equals the stable version. It checks nothing, as no check may stop a rollback.
+// rollbackRender renders a head that equals the stable version, without checks, as no check may stop a rollback.
 func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := c.states.of(app.Name)

@@ -13,24 +13,24 @@ type what struct {
 	head   bool
 }
 
-// job is one render to make. tree is set if the commit is the head.
+// job is one render. tree is set if the commit is the head.
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot      // the commits from the former head to this head
-	was  *rollout.Render // the head's last render
+	line []Snapshot // from the former head to this head
+	was  *rollout.Render
 }
 
-// renderQueue holds jobs. Jobs of apps in flight come first. A slow app occupies only one worker.
+// renderQueue puts apps in flight first. A slow app occupies only one worker.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
 	mu    sync.Mutex
-	news  *sync.Cond // a job was added, or close was called
-	first []job      // jobs of apps in flight
+	news  *sync.Cond // after an added job or close
+	first []job      // apps in flight
 	jobs  []job
 	known map[what]bool   // queued jobs
-	busy  map[string]bool // apps that are being rendered
+	busy  map[string]bool // rendering apps
 	ended bool
 }
 
@@ -93,7 +93,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves some apps' jobs before the jobs of all other apps in flight, which may be many after a restart.
+// hasten moves some apps' jobs before other jobs in flight, which may be many after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,7 +107,6 @@ func (q *renderQueue) close() {
 	q.news.Broadcast()
 }
 
-// putFirst moves the elements that match to the front. Otherwise it keeps the order.
 func putFirst[T any](all []T, is func(T) bool) (first []T) {
 	var rest []T
 	for _, x := range all {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the change that restores the app's files from the stable commit. It returns nil if the head is not the
-// rejected release, or if the app's folder has moved. A doubtful revert needs a review, as it may undo other changes.
+// revert returns the change that restores the app's files from the stable commit. It returns nil if the app's folder
+// has moved or the head is not the rejected release. A doubtful revert needs a review.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -52,7 +52,6 @@ func (r *committer) editsBetween(
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert queues an app whose rejected release may need a revert on the users' branch.
 func (r *committer) wantRevert(s recorded) {
 	config, in := s.view.branch.Config, s.input
 	in.State = s.after
@@ -68,8 +67,8 @@ func (r *committer) wantRevert(s recorded) {
 	}
 }
 
-// pushReverts pushes reverts that affect only an app's folder and its rejected release. It pushes one revert at a time,
-// each onto the newest head. If the server refuses a push, the revert becomes a proposal.
+// pushReverts pushes reverts of only an app's folder and its rejected release, one by one onto the newest head. A
+// refused revert becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -85,7 +84,7 @@ func (r *committer) pushReverts(ctx context.Context) {
 	}
 }
 
-// pushRevert pushes the revert of one app. It reports whether the users' branch has moved.
+// pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
 func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	app, v := s.app.Name, s.view
 	change, doubtful, err := r.revert(ctx, v, s)
@@ -98,7 +97,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	if doubtful && isNew && r.states.isProposed(branch) == "" { // the revert became doubtful after the rollback
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // became doubtful after the rollback
 		r.proposeInstead(ctx, s, change)
 	}
 	if change == nil || doubtful {
@@ -128,7 +127,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a proposed revert is a user's undo of the current release. The release need not be rejected.
+// undoes reports whether a proposed revert is a user's undo of the current, perhaps not rejected, release.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce delays passes, so that one pass handles the related changes of a pod, its ReplicaSet and its Deployment.
+// debounce delays passes, so that one pass handles the changes of a pod, its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the minimum time between two fetches that Poll requests. Many webhooks cause one fetch a second.
+// pollSpacing is the minimum time between two fetches that Poll requests, because many webhooks may call Poll.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for another one, so that one push records both. mostGathering limits the
-// wait. If one commit changes several apps, they are rendered one after the other, and most would need another push.
+// gathering is how long a transition waits for others, so that one push records all. mostGathering limits the wait. A
+// commit's apps are rendered one after the other.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -29,9 +29,8 @@ const (
 
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run runs the three parts until the context ends. It fetches Git at each interval, reconciles apps after changes and
-// when timers end, and records decisions. At its end, it waits for the current passes and records their decisions. It
-// logs and retries failures, and returns no error except ErrDeposed.
+// Run runs the three parts until the context ends, and then records the decisions of the current passes. It logs and
+// retries failures, and returns no error except ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -43,7 +42,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for range max(2, runtime.GOMAXPROCS(0)) { // at least two, so that a slow app does not block all renders
+	for range max(2, runtime.GOMAXPROCS(0)) { // a slow app must not block all renders
 		go r.renders.work()
 	}
 	<-ctx.Done()
@@ -54,7 +53,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
 		return err // a deposed process records nothing
 	}
-	// Record the decisions of the last passes, because the next process must know of applied rollbacks.
+	// The next process must know of applied rollbacks.
 	r.out.retryRefused()
 	r.flush(context.WithoutCancel(ctx))
 	return nil
@@ -74,7 +73,7 @@ func (a *appQueue) moveTo(q queue) {
 	clear(a.now)
 }
 
-// pumpApps reconciles apps. The queue never gives an app to two workers at the same time.
+// pumpApps reconciles apps. The queue never gives an app to two workers at once.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -96,7 +95,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and the commits that passes need. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and missing commits. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -118,7 +117,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
-				// Fetch Git early, because passes request the commits again after a fetch.
+				// After a fetch, passes request the commits again.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)
@@ -137,7 +136,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {
-			case err != nil && !rollout.IsInvalid(err): // an invalid folder or configuration must not slow down other apps
+			case err != nil && !rollout.IsInvalid(err): // invalid input must not slow down other apps
 				away = cmp.Or(away, looked)
 				wait = max(wait, backoff(looked.Sub(away)))
 			case !away.IsZero():
@@ -159,9 +158,9 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions, which wait for the running push and the push interval. Rollbacks ignore the interval.
+// pumpOut records transitions after the running push and the push interval. Rollbacks ignore the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, last, pushed time.Time // arrivals of the first and newest waiting transition, and the end of the last push
+	var since, last, pushed time.Time // first and newest arrival, and the last push's end
 	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
@@ -209,7 +208,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when to push transitions that arrived between since and last. The push interval ends at earliest, and
+// pushAt returns when to push transitions that arrived between since and last. The push interval ends at earliest;
 // urgent transitions ignore it.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
@@ -218,7 +217,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the waiting transitions. If another writer was faster, it requests a fetch and returns nil.
+// flush records the waiting transitions. After a conflict, it requests a fetch and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

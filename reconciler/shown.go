@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of the forge. It omits a healthy app without
-// proposals, unless the newest commit is its last release, whose end may be unreported.
+// resume reports all apps to the forge after a start or a change of forge. It omits a healthy app without proposals,
+// unless the newest commit is its last release, whose end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -66,7 +66,6 @@ func (r *committer) show(v *gitView, shown *report.Shown) {
 	r.Tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
-// proposed returns descriptions of an app's existing proposals for the forge.
 func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) (all []rollout.Proposal) {
 	wanted := propose.WantedBy(in)
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
@@ -92,7 +91,6 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	return all
 }
 
-// stableOf returns the render of the app's stable commit, or nil if the commit is not rendered yet.
 func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil

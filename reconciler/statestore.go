@@ -13,27 +13,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore holds the state branch as last read or pushed by this process. Any goroutine may call its methods.
+// stateStore holds the state branch as last read or pushed by this process. Any goroutine may use it.
 type stateStore struct {
-	cluster, uid, id string // the cluster of the record, and the writer's id
+	cluster, uid, id string // of the record, and the writer's id
 	exclusive        bool
 	log              *slog.Logger
 
 	mu        sync.Mutex
 	isKnown   bool
-	head      string            // the head of the state branch
-	pushes    int               // the number of starts and ends of pushes in this process
-	isPushing bool              // a push is running, so the fetched head may differ from the record
+	head      string            // of the state branch
+	pushes    int               // starts and ends of pushes
+	isPushing bool              // the fetched head may differ from the record
 	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
 	writer    rollout.Writer // the writer in cluster.yaml
-	epoch     int            // the epoch of this process; 0 before its first commit
+	epoch     int            // of this process; 0 before its first commit
 }
 
 type appState struct {
 	state rollout.State
-	id    string // the blob id of the state file at the last read
+	id    string // blob id at the last read
 	err   error  // if set, the state file is unreadable, and the app is not changed
 }
 
@@ -55,7 +55,6 @@ func (r *stateStore) isInFlight(app string) bool {
 	return e.state.Release != nil || e.state.Phase == rollout.Aborting
 }
 
-// isOfAnother reports whether an object is in the record of another app.
 func (r *stateStore) isOfAnother(app string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,10 +85,10 @@ func (r *stateStore) proposed() map[string]string {
 	return r.proposals
 }
 
-// isProposed returns the commit of a proposal's branch, or "" if there is none.
+// isProposed returns the commit of a proposal's branch, or "".
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals stores the new commits of proposal branches after a push. It drops a branch without a new commit.
+// setProposals stores the new commits of proposal branches after a push, or drops a branch without one.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +102,7 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 }
 
 // read stores the proposals and the changed state files of a fetch, and returns the changed apps. "pushes" is the count
-// before the fetch. If the count has changed or a push is running, the fetch is outdated, and read does nothing.
+// before the fetch. If the count changed or a push is running, read ignores the outdated fetch.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +135,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps of the proposals that are not in the map "before" with the same commit.
+// ownersOf returns the recorded apps of the proposals that "before" lacks at the same commit.
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
 	for branch, commit := range proposals {
 		app := branch[strings.LastIndex(branch, "/")+1:]
@@ -154,7 +153,6 @@ func (r *stateStore) proposers() []string {
 	return r.ownersOf(r.proposals, nil)
 }
 
-// readState reads one app's file, and reports whether the state changed.
 func (r *stateStore) readState(states *source.States, name string) bool {
 	was, id := r.apps[name], states.Files()[name]
 	s, err := states.Of(name)
@@ -167,7 +165,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	return was.err != nil || !s.Equal(&was.state) // false if this process wrote the same state
 }
 
-// check returns an error for the state branch of another cluster, because its states do not describe this cluster.
+// check returns an error for another cluster's state branch, because its states do not describe this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -184,7 +182,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 }
 
 // noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push names
-// the expected head. An exclusive process stands down, and any other process logs a warning.
+// the expected head. An exclusive process stands down; any other logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -197,12 +195,12 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	default:
 		r.log.Warn("another gitrollout process also writes to the state branch: run one process, "+
 			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.id)
-		r.epoch = 0 // the next commit records this process as the writer again
+		r.epoch = 0 // the next commit takes over again
 		return nil
 	}
 }
 
-// nextWriter returns this process as the writer of the next commit. Its epoch is new unless the last epoch was its own.
+// nextWriter returns this process as the next commit's writer, with a new epoch unless the last epoch was its own.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -226,7 +224,7 @@ func (r *stateStore) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes the start of a push. It returns a function that notes the end of the push.
+// begin notes the start of a push, and returns a function that notes the end.
 func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -238,7 +236,6 @@ func (r *stateStore) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// setRecorded stores the states and the head of a push that was made from a draft.
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,11 +245,10 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // no blob id, so that a fetch of another head reads the file again
+		r.apps[app] = appState{state: state} // no blob id, so that another head's fetch reads the file
 	}
 }
 
-// unreadable returns the errors of apps with unreadable states, sorted.
 func (r *stateStore) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +261,7 @@ func (r *stateStore) unreadable() (errs []error) {
 	return errs
 }
 
-// lastChange returns when a release or a step last began, or zero if unknown.
+// lastChange returns when a release or a step last began, or zero.
 func lastChange(s rollout.State) (last time.Time) {
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {
 		if release != nil {

@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long the branch of a merged proposal stays. Forges move the users' branch first and record the merge
-// later. If the proposal's branch is deleted in between, the pull request is closed, not merged.
+// tidyAfter is how long a merged proposal's branch stays. Forges move the users' branch first and record the merge
+// later. A deletion in between would close the pull request as not merged.
 const tidyAfter = 10 * time.Second
 
 type stale struct {
-	due     time.Time // when to remove the branch
-	failing time.Time // the time of the first refused removal; zero without refusals
+	due     time.Time
+	failing time.Time // first refused removal, or zero
 	why     string
 }
 
@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether the branch of an unwanted proposal stays for a while, because a forge may still be merging
-// it. Any other branch is deleted at once, so that its approvals do not count for the next proposal.
+// keepsFor reports whether an unwanted proposal's branch stays for a while, because a forge may be merging it. Other
+// branches are deleted at once, so that their approvals do not count for the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale marks branches of unwanted proposals, even branches from before a restart. Later, tidy removes them.
+// markStale marks branches of unwanted proposals for tidy, even branches from before a restart.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,7 +68,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the marked branches that are due, and reports this to the forge. After a conflict, it tries again later.
+// tidy removes the due branches, and reports this to the forge. After a conflict, it tries again later.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
@@ -111,7 +111,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// nextTidy returns when the removal of the first marked branch is due, or zero if no branch is marked.
+// nextTidy returns when the first marked branch is due, or zero.
 func (r *committer) nextTidy() (next time.Time) {
 	for _, s := range r.stale {
 		next = rollout.Soonest(next, s.due)

@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// watchdog holds the time of the last heartbeat of each running task.
 type watchdog struct{ signs sync.Map }
 
-// inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs a task under a name. It turns a panic into an error, so that one app cannot end the process.
+// during runs a named task. A panic becomes an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() { p.signs.Store(what, time.Now()) }
 	sign()
@@ -28,14 +26,14 @@ func (p *watchdog) during(ctx context.Context, what string, do func(context.Cont
 	return do(context.WithValue(ctx, inWatchdog{}, sign))
 }
 
-// Heartbeat records that a context's task makes progress, because a request was sent or answered.
+// Heartbeat records that a context's task sent a request or got an answer.
 func Heartbeat(ctx context.Context) {
 	if sign, is := ctx.Value(inWatchdog{}).(func()); is {
 		sign()
 	}
 }
 
-// leastTimeout is the minimum time without a heartbeat before a task counts as stuck. Requests end within 2 minutes.
+// leastTimeout is the minimum time without a heartbeat of a stuck task. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
 // Stuck returns the names of Run's tasks without a heartbeat for ten intervals and at least 5 minutes, or "".

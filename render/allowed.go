@@ -20,8 +20,8 @@ type Violations struct {
 	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects of a render that the app's entry does not allow. No entry allows objects in own,
-// gitrollout's namespace. An unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
+// BeyondOf returns the objects of a render that the app's entry, or any entry (own: gitrollout's namespace), does not
+// allow. An unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -57,7 +57,7 @@ func (b *Violations) look(app rollout.App, o rollout.Object, namespaced bool, ow
 	b.First = cmp.Or(b.First, &ref)
 }
 
-// Add adds another app's violations to b. Both apps have the same configuration entry.
+// Add adds the violations of another app with the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
@@ -76,7 +76,7 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar, in quotes where YAML needs them. For example, an unquoted * is an alias.
+// Quoted returns a text as a YAML scalar, in quotes where YAML needs them, for example for *.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil { // cannot happen for a string
@@ -85,8 +85,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden if the app's entry does not allow an object. The entry is in
-// the file config, and own is gitrollout's namespace. Callers check only new commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError with the reason Forbidden if the app's entry in the file config does not allow an
+// object. own is gitrollout's namespace. Callers check only new commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -136,7 +136,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds a file to an error: the file in the tree that defines the object ref.
+// Blame adds to an error the file in the tree that defines the object ref.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {
@@ -145,7 +145,6 @@ func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, 
 	return o.blame(invalid, ref)
 }
 
-// originsOf reads the files of a render again, to find the file that defines an object.
 func originsOf(tree rollout.Tree, r *rollout.Render) (origins, error) {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

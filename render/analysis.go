@@ -23,7 +23,7 @@ type measured struct {
 	experiment bool // values of arguments may refer to the experiment's pods
 }
 
-// readAnalysis returns a document's analysis, or nil if form is nil. Later, instantiate adds the analysis's metrics.
+// readAnalysis returns a document's analysis, or nil if form is nil. Later, instantiate adds the metrics.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -34,7 +34,6 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 	return m.into
 }
 
-// read returns a document's analysis after the release, or nil if f is nil.
 func (f *watchForm) read(d *document, at string) *rollout.Analysis {
 	if f == nil {
 		return nil
@@ -51,7 +50,6 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument checks that an argument has a value, and replaces a fieldRef by the value of the field in the document.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -112,7 +110,6 @@ func fieldAt(object map[string]any, path string) (string, bool) {
 	}
 }
 
-// instantiate fills the analyses of a document with the metrics of their templates.
 func (a *assembly) instantiate(d *document) error {
 	for _, m := range d.analyses {
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
@@ -192,7 +189,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate finds the template that a document names. Kustomize may have added an affix to the template's name.
+// findTemplate finds a named template. Kustomize may have added an affix to the template's name.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matched folder that cannot be an app. Its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matched folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. A matched folder with a kustomization is an app. If the
-// entry has helm, a chart suffices. If it has directory, manifests suffice. An InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. A matched folder with a kustomization is an app. With helm,
+// a chart suffices; with directory, manifests suffice. An InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -76,7 +76,6 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links that match an entry and lead to a folder. Such links cannot be apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
@@ -108,8 +107,8 @@ func LinkedApp(dir string) *rollout.InvalidError {
 // mostFolders limits the matched folders. A few Git tree objects that are nested many times can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the folders of apps below dir that match the path segments in glob. The entry says whether a chart or
-// manifests suffice for an app. Each folder that a wildcard matches decrements left. If left is negative, expand stops.
+// expand returns the folders of apps below dir that match the segments in glob. Each folder that a wildcard matches
+// decrements left. If left is negative, expand stops.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -155,7 +154,6 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc looks up a path in a tree. It may also record the path as an input of the build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

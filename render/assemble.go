@@ -34,7 +34,7 @@ type assembly struct {
 	generated         []rollout.Ref // the objects that routers generate during releases
 }
 
-// assemble checks the built objects, fills the assembly from them, and may change them.
+// assemble checks the built objects and may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -82,7 +82,6 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return nil
 }
 
-// take handles one built object. It separates Rollout documents and analysis templates from the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {

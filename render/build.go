@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, which is a global variable. A build with an "openapi:" field runs alone,
-// because it replaces the schema, which parallel builds would then use. All other builds share the built-in schema.
+// schema guards kustomize's OpenAPI schema, a global variable. A build with an "openapi:" field replaces the schema, so
+// it runs alone. All other builds share the built-in schema.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -22,7 +22,7 @@ type schemaGuard struct {
 	parsed bool // the built-in schema is in place
 }
 
-// shared runs f with the built-in schema. Other calls of shared may run in parallel.
+// shared runs f with the built-in schema, parallel to other calls of shared.
 func (g *schemaGuard) shared(f func()) {
 	for {
 		g.mu.RLock()
@@ -43,7 +43,6 @@ func (g *schemaGuard) shared(f func()) {
 	f()
 }
 
-// alone resets the schema and runs f. No other build runs meanwhile.
 func (g *schemaGuard) alone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +77,6 @@ func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Ob
 	return objects, nil
 }
 
-// buildMap builds a folder's kustomization. The result has the objects in kustomize's order.
 func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	run := func() {
 		defer func() {
@@ -105,7 +103,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 }
 
 // options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
-// Without sortOptions, the order of objects is legacy, as in the kustomize command. Its library has another default.
+// The library's default order of objects differs from the command's order (legacy).
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may generate a random password. An app whose chart calls random functions is built twice, with different
-// constants as their results. Only the values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third
-// build uses random results. Digests and comparisons omit the data of these Secrets (rollout.Object.Told).
+// An app whose chart calls random functions, for example for a password, is built twice with different constants as
+// results. Only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build uses random
+// results. Digests and comparisons omit the data of these Secrets (rollout.Object.Told).
 
 // byChance returns the indices of Secrets with random values. If another object is random, it returns an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
@@ -46,7 +46,6 @@ func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, err
 	return drawn, nil
 }
 
-// madeOnce refuses the create-only annotation on objects where it has no effect.
 func (o origins) madeOnce(object rollout.Object) error {
 	once := object.Annotation(rollout.AnnotationCreateOnly)
 	invalid := &rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationCreateOnly + "]"}

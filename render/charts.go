@@ -27,7 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, which is the default for its objects
 )
 
-// charts renders a kustomization's charts. It adds the objects to the resources, so that the patches apply to them.
+// charts renders a kustomization's charts and adds the objects to the resources, so that the patches apply to them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -111,7 +111,7 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
 }
 
-// chartValues returns the values for a chart in a kustomization. It merges them as kustomize does.
+// chartValues returns a chart's values, merged as kustomize does.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content, err := path.Join(dir, "values.yaml"), []byte(nil), error(nil)
 	if c.ValuesFile != "" {
@@ -147,7 +147,6 @@ func mergeValues(values map[string]any, file string, content []byte) (map[string
 	return merged, nil
 }
 
-// inlineValues merges valuesInline with a file's values, as the field valuesMerge requires.
 func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	values := c.ValuesInline
 	if c.ValuesMerge != "replace" {
@@ -174,7 +173,6 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp generates a kustomization for an app whose folder is a chart without a kustomization.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -221,7 +219,6 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in the folder dir. It puts the objects into a generated file at the path into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -277,7 +274,7 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted annotates a chart's object with its hook events and namespace. It returns "" for a text without an object.
+// noted annotates a chart's object with its hook events and namespace, or returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
 	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
@@ -313,7 +310,6 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	return "---\n" + text, err
 }
 
-// chartFiles reads a chart's files, except those that .helmignore excludes.
 func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
 	w := chartWalk{fs: f, root: dir}
 	var helmignore []byte
@@ -375,7 +371,6 @@ func (w *chartWalk) folder(real, below string) error {
 	return nil
 }
 
-// takeNote removes an annotation from an object. It returns the annotation's value, or "".
 func takeNote(o rollout.Object, key string) string {
 	notes := o.Map("metadata", "annotations")
 	note, noted := notes[key].(string)

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the app's objects together. For example, labels must match the selectors, and Services must exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -59,7 +58,6 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses namespaces that are no RFC 1123 labels, and names that are no path segments, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -124,7 +122,6 @@ func (d *document) services() []serviceField {
 	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
 }
 
-// checkService refuses a missing Service, and a Service whose selector does not match the labels of the pod template.
 func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
 	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })

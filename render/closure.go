@@ -18,7 +18,6 @@ type closure struct {
 	children map[string]*closure
 }
 
-// newClosure returns a closure with a build's lookups and their results in the tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
@@ -50,7 +49,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of the closure's folders. It skips paths below a file, because each lookup of them has failed.
+// fill records the ids of folders. It skips paths below a file, because each lookup of them has failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -68,7 +67,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups have the same results in another tree. p is the path of this closure.
+// holds reports whether all recorded lookups at and below p have the same results in another tree.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers maps kinds of other controllers to fixes. Such an object has no effect, or its controller also moves pods.
+// ofOthers maps kinds to fixes. Such an object has no effect, or its controller also moves pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -75,10 +75,8 @@ func newDocument(object rollout.Object) (*document, error) {
 	return d, nil
 }
 
-// shortRef formats a reference as KIND/NAMESPACE/NAME, such as Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
-// read validates the form's fields and fills in the spec.
 func (d *document) read(form *specForm) {
 	d.form, d.spec = *form, form.Spec
 	if window := form.RollbackWindow; window != nil {
@@ -93,7 +91,6 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload sets d.workload to the workload in workloadRef, or to the Deployment that the template generates.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector

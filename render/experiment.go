@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// readExperiment reads an experiment step. Later, checkExperiments validates the step's objects.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -51,7 +50,7 @@ func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experi
 	return t
 }
 
-// checkShares refuses weights of an experiment's templates that routers cannot apply beside the canary's weight.
+// checkShares refuses weights that routers cannot apply beside the canary's weight.
 func (d *document) checkShares(at string, e *rollout.Experiment, weight int) {
 	switch c, full := d.spec.Canary, d.fullWeight(); {
 	case e.Weight("") == 0:
@@ -92,7 +91,6 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses a variable that the experiment does not define.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -106,7 +104,6 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments validates the objects that each experiment would create from the workloads of this render.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The types below describe the fields of a Rollout document. The reader, the schemas and the reference read the tags
-// (rollout.Field). The names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are
-// refused. The tag "own" marks fields that only gitrollout has. Fields without translation are in rollout.Spec.
+// The reader, the schemas and the reference read the tags of the types below (rollout.Field). The names are from Argo
+// Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are refused. The tag "own" marks fields that
+// only gitrollout has.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
@@ -139,7 +139,7 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm holds Argo Rollouts' Gateway API plugin. No other plugin is known.
+// pluginsForm holds the only known plugin, Argo Rollouts' Gateway API plugin.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"use trafficRouting.object for a router that gitrollout does not know"`
@@ -163,7 +163,6 @@ type watchForm struct {
 	For time.Duration `json:"for" needs:"say how long to watch, as in 24h" min:"1" fix:"leave watch out for no watch"`
 }
 
-// argument is the value that a document gives to a template's argument.
 type argument struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -185,7 +184,6 @@ type experimentForm struct {
 	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
-// templateForm describes a set of an experiment's pods.
 type templateForm struct {
 	rollout.ExperimentTemplate
 	Metadata podMetadata `json:"metadata"`

@@ -32,7 +32,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks are recorded results of lookups. All folders share one mark, because a closure records paths below them.
+// Marks are recorded results of lookups. Folders share a mark, because a closure records paths below them.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -112,8 +112,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path with its entry. If the path does not exist, the error is
-// fs.ErrNotExist. If it leaves the repository or enters a submodule, the error is an InvalidError without a field.
+// resolve follows symlinks and returns the real path with its entry. A missing path gives fs.ErrNotExist. A path out of
+// the repository or into a submodule gives an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -174,7 +174,6 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 	return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 }
 
-// target returns a symlink's target, and refuses absolute paths.
 func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	raw, err := f.tree.ReadBlob(entry.ID)
 	if err != nil {
@@ -233,7 +232,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside converts a path of kustomize to a path in the repository. It returns false for a path outside mount.
+// inside converts a path of kustomize to a path in the repository.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -289,7 +288,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), err
 }
 
-// errReadOnly is the error of methods that write or list. Builds do not call them, as TestSameBytesAsKustomize shows.
+// errReadOnly is the error of methods that builds do not call, as TestSameBytesAsKustomize shows.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

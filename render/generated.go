@@ -8,11 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// generatedSuffix matches kustomize's suffix of generated names: "-" and ten characters of its hash alphabet.
+// generatedSuffix matches "-" and ten characters of kustomize's hash alphabet.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because the
-// pods would not start. In a Rollout, kustomize adds the hash only with "configurations".
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because
+// the pods would not start. In a Rollout, kustomize adds the hash only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // maps the name without the hash to the full name

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with sealed values. If the app has a Rollout, it returns "".
+// contentOf returns the hash of an app's objects, with sealed values, or "" if the app has a Rollout.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks keeps hooks that run before or after releases, and removes all other hooks. It warns about the removed
-// hooks, except a chart's tests. It also removes a chart's invalid hooks, which users cannot change.
+// withHooks keeps hooks that run before or after releases. It warns about removed hooks, except a chart's tests and
+// invalid hooks, which users cannot change.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -76,13 +76,12 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a line with generateName and captures the prefix. The pattern between matches document separators.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames names hook Jobs that have only generateName, because kustomize needs a name. The prefix becomes the name.
+// withNames names hook Jobs by their generateName, because kustomize needs a name.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace holds texts for errors about a kind of workload that can replace pods only in place.
 type inPlace struct {
 	second     string // why there cannot be a second set of pods
 	beside     string // the end of the message "has no pods …"
@@ -17,7 +16,6 @@ type inPlace struct {
 	unrouted   string // why routers cannot select new pods; "" if they can
 }
 
-// refuse refuses settings that do not work when pods are replaced in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -61,7 +59,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// mergeUnavailable reads maxUnavailable at a path. Without it, all pods of a workload with ordinals must serve.
+// mergeUnavailable reads maxUnavailable. Without it, all pods of a workload with ordinals must serve.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
 		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the built-in kind

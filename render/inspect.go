@@ -19,11 +19,11 @@ type plan struct {
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations. Repeated references count: 30 files with 2 references each reach 2^30.
+// maxRoots limits a build's kustomizations, counting repeated references: 30 files with 2 references each reach 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses references out of the repository, starts of
-// programs, and endless builds. It leaves other errors to kustomize if kustomize's message is good enough.
+// programs, and endless builds. Other errors are left to kustomize if kustomize's message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -57,7 +57,6 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns the error missing if err is nil or fs.ErrNotExist. Otherwise it returns err.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -65,7 +64,6 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the file and field of a reference.
 type referrer struct {
 	file  string
 	dir   string
@@ -86,7 +84,6 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// enter inspects the kustomization of a folder, which the reference from names.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
 		return from.invalid("refer to each base only once", "brings the build to more than %d kustomizations", maxRoots)
@@ -113,7 +110,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
 	in.plan.openAPI = in.plan.openAPI || len(k.OpenAPI) > 0
-	// Each of these settings counts as an object, because kustomize applies it to every object.
+	// Kustomize applies each of these settings to every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	if err := in.charts(here, k); err != nil {
@@ -133,7 +130,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are the file names in the order in which kustomize looks them up (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. Like kustomize, it looks up all three names, so the closure records all three.
+// load reads a folder's kustomization. Like kustomize, it looks up all three names, for the closure.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -182,7 +179,6 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// component inspects an entry of components, which must be a folder with a kustomization.
 func (in *inspector) component(at referrer, p string) error {
 	dir, entry, err := in.find(at, p)
 	if err != nil {
@@ -194,7 +190,6 @@ func (in *inspector) component(at referrer, p string) error {
 	return in.enter(dir, at)
 }
 
-// resource inspects an entry of resources, which is a file, or a folder with a kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

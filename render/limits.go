@@ -15,7 +15,7 @@ import (
 )
 
 // These constants limit the input of one build. Kustomize expands aliases, compares each object with every other, and
-// recurses without limits, so that a few hundred bytes of YAML could use all memory.
+// recurses without limits.
 const (
 	maxObjects = 2000       // kustomize builds 2,000 objects in about 8 seconds, and 4,000 in 50 seconds
 	maxWork    = 12_000_000 // sum of the squares of the kustomizations' numbers of objects
@@ -42,8 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound measures YAML, and refuses YAML that kustomize could not print as JSON in limited memory and time. For values
-// that JSON lacks, such as .nan, kustomize calls log.Fatal. If content is a whole file, field is "".
+// sound refuses YAML that kustomize could not print as JSON in limited memory and time. For values that JSON lacks,
+// such as .nan, kustomize calls log.Fatal. For a whole file, field is "".
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -85,7 +85,6 @@ func splitDocuments(text string) []string {
 	return append(docs, text[at:])
 }
 
-// measure parses a text as kustomize will, and returns its size.
 func measure(file, field string, content []byte) (shape, error) {
 	var total shape
 	line := 0
@@ -111,7 +110,6 @@ func measure(file, field string, content []byte) (shape, error) {
 
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
-// shiftLine adds the lines of the earlier documents to the line number in an error's text.
 func shiftLine(text string, by int) string {
 	if !lineNumber.MatchString(text) { // the parser omits the number of line 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
@@ -203,7 +201,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures an object from a chart. If a key occurs twice, it uses the last value, as Helm does.
+// measured measures an object from a chart. Of duplicate keys, the last value counts, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain generates a kustomization for an app without one, as "kustomize create --autodetect" does. This kustomization
-// lists the manifests in the app's folder. plain also returns the list.
+// plain generates a kustomization as "kustomize create --autodetect" does, and returns the listed manifests.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -41,7 +40,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns err, or a better error if a listed file contains YAML that is no Kubernetes object.
+// orNoObject replaces err if a listed file contains YAML that is no Kubernetes object.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -59,11 +58,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests limits a folder's entries. A few Git tree objects that are nested many times can expand to millions.
+// maxManifests limits a folder's entries, because nested Git tree objects can expand to millions.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests. If a subfolder has a kustomization, the list has
-// the subfolder and not its files. A list longer than maxManifests is incomplete.
+// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed
+// without its files. A list longer than maxManifests is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
 	seen := 0
 	var folder func(below string) error

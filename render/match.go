@@ -16,7 +16,6 @@ type routeReader struct {
 	traffic *rollout.Traffic // the canary's trafficRouting; nil without a router
 }
 
-// read returns the route that a step sets for matching requests, or nil if the step sets none.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -68,7 +67,7 @@ func (r routeReader) checkManaged(at, name string) {
 	}
 }
 
-// checkMatch validates an entry of a step's match. A request matches the entry if it matches all fields.
+// checkMatch validates an entry of a step's match. A request must match all fields.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -87,7 +86,6 @@ func (r routeReader) checkMatch(at string, m rollout.Match) {
 	r.checkSingle(at, m)
 }
 
-// checkSingle validates the fields that have a single value per request. It refuses values that no request can have.
 func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
@@ -131,7 +129,6 @@ func (r routeReader) checkToken(at, what, name string) {
 	}
 }
 
-// checkText refuses an invalid regular expression.
 func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 	if m == nil {
 		return

@@ -21,8 +21,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame sets an error's file to the file that defines an object. The object is the error's field About or, if About is
-// empty, ref. blame searches all files, because kustomize records origins only in annotations.
+// blame sets an error's file to the file that defines the error's object About or, if About is empty, ref. blame
+// searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,9 +36,9 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely defines ref, the object's name in that file, and the field's line or 0.
-// Kustomize may have added a prefix or suffix. So source looks for objects of ref's kind with a part of ref's name as
-// their name, and picks the longest name. Among equal names, it picks the document with the field, such as a patch.
+// source returns the file that most likely defines ref, the object's name there, and the field's line or 0. Kustomize
+// may have added affixes, so source picks the longest name of ref's kind that is part of ref's name. Among equal names,
+// it picks the document with the field, such as a patch.
 func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -61,7 +61,6 @@ func (o origins) source(ref rollout.Ref, field string) (file, name string, line 
 	return file, name, line
 }
 
-// lineOf returns the line of a field such as spec.ports[1].name, or 0 if the field is missing.
 func lineOf(n *kyaml.Node, field string) (line int) {
 	if n.Kind == kyaml.AliasNode {
 		n = n.Alias
@@ -95,7 +94,6 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed adds to a name the prefix and suffix that kustomize has added to the object "like".
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source, _ := o.source(like, "")
 	if source == "" {
@@ -114,7 +112,6 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	})
 }
 
-// resolve replaces the names in a document with the names that kustomize gave to these objects.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)

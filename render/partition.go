@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe sets spec.Partition for a workload whose kind is not built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
@@ -36,7 +35,6 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a workload with a partition, including its updateStrategy.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	at := p.Partition[:strings.LastIndex(p.Partition, ".")]
@@ -72,7 +70,6 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// mergeMinReady returns minReadySeconds. A kind with a partition has this setting at the path p.MinReady.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only plugins that
-// are built into kustomize, because others start programs. It checks the paths and URLs that they may load.
+// plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only kustomize's
+// built-in plugins, because others start programs.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -33,8 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It allows only resources. Patches and generators could
-// compose a configuration that this check does not see, for example with a URL.
+// pluginDir checks a kustomization of plugin configurations. It allows only resources, because patches and generators
+// could compose an unchecked configuration, for example with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -58,7 +58,6 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Their paths are relative to the folder of the parameter at.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err
@@ -152,7 +151,6 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-// patchKeys are fields that contain a patch. Kustomize parses the patch.
 var patchKeys = []string{"patch", "patches", "jsonop"}
 
 func (in *inspector) configPath(at referrer, key, value string) error {
@@ -174,7 +172,6 @@ func (in *inspector) configPath(at referrer, key, value string) error {
 	}
 }
 
-// decodeDocuments parses a text of one or more YAML documents.
 func decodeDocuments(content []byte) ([]*kyaml.Node, error) {
 	var docs []*kyaml.Node
 	for _, text := range splitDocuments(string(content)) {

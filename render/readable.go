@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest minor version of Kubernetes whose kinds and fields this program knows.
+// newest is the newest known minor version of Kubernetes.
 const newest = 36
 
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
-// error for them looks temporary. If kubernetes.version is newer than the constant newest, unknown fields are allowed.
+// error looks temporary. Above the constant newest, unknown fields are allowed.
 func (a *assembly) checkReadable() error {
 	return a.readAll(a.objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
@@ -32,14 +32,12 @@ func (a *assembly) checkReadable() error {
 	})
 }
 
-// minorOf returns the minor version of kubernetes.version.
 func minorOf(app rollout.App) int {
 	minor := newest
 	_, _ = fmt.Sscanf(strings.TrimPrefix(app.Kubernetes, "v"), "1.%d", &minor) // ParseConfig has checked the version
 	return minor
 }
 
-// readAll calls read for each object, and returns all errors, each with its file.
 func (o origins) readAll(objects []rollout.Object, read func(*typeReader, rollout.Object)) error {
 	var refused *rollout.InvalidError
 	for _, object := range objects {
@@ -57,7 +55,6 @@ func (o origins) readAll(objects []rollout.Object, read func(*typeReader, rollou
 	return refused
 }
 
-// kindsByGroup lists the known kinds of each API group.
 var kindsByGroup = func() map[string][]string {
 	out := map[string][]string{ownGroup: {"Rollout"}, argoGroup: {"Rollout", "AnalysisTemplate"},
 		"apiextensions.k8s.io": {"CustomResourceDefinition"}, "apiregistration.k8s.io": {"APIService"}}
@@ -70,8 +67,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD of the misspelt
-// kind, and the checks of the intended kind would not run.
+// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD, and the intended
+// kind's checks would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")
@@ -95,14 +92,13 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object as an API server does. It refuses fields and values that the kind's Go type does not have.
+// typeReader reads an object as an API server does, by the kind's Go type.
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
 	minor int // the API server's minor version; if it is newer than the constant newest, unknown fields may be valid
 }
 
-// readBuiltIn reads an object of a built-in kind. It returns false for another kind.
 func (r *typeReader) readBuiltIn(object rollout.Object) bool {
 	typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
 	if err == nil {
@@ -111,7 +107,6 @@ func (r *typeReader) readBuiltIn(object rollout.Object) bool {
 	return err == nil
 }
 
-// appliedFields returns an object's fields except its status.
 func appliedFields(object rollout.Object) map[string]any {
 	fields := maps.Clone(object)
 	delete(fields, "status")
@@ -175,7 +170,7 @@ func (r *typeReader) unknown(at string, known []string, of string) {
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
 }
 
-// defaultKeys has default values of fields that are keys of list entries.
+// defaultKeys has the defaults of fields that are keys of list entries.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
 // unique refuses list entries with equal keys, as server-side apply does. In a "set", the items must be unique.
@@ -203,7 +198,6 @@ func (r *typeReader) unique(at string, keys []string, v any) {
 
 const asExplained = "write the field as `kubectl explain` describes it"
 
-// shown formats a value for messages. It hides mappings, lists, long texts and all values of Secrets.
 func shown(ref rollout.Ref, v any) string {
 	text, isText := v.(string)
 	kind := reflect.ValueOf(v).Kind()
@@ -216,5 +210,4 @@ func shown(ref rollout.Ref, v any) string {
 	return fmt.Sprint(v)
 }
 
-// otherType matches the error of Go's JSON decoder for a value of the wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)

@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage limits the length of kustomize's errors in bytes, because kustomize quotes whole objects.
+// maxMessage is in bytes. Kustomize's errors quote whole objects.
 const maxMessage = 400
 
-// rootPart matches the name of a folder in kustomize's error. For each level of bases, the error has one such name.
+// rootPart matches a folder in kustomize's error, which has one for each level of bases.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions shorten kustomize's errors. Kustomize tries each path as a file and as a folder, and reports both errors.
-// The errors have no types (api/internal/target/kusttarget.go), so regular expressions are needed.
+// reductions shorten kustomize's errors, which report each path as a file and as a folder. The errors have no types
+// (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -65,7 +65,6 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fix has a part of a kustomize error, and the advice for every error with this part.
 type fix struct{ text, fix string }
 
 var fixes = []fix{
@@ -85,7 +84,6 @@ var fixes = []fix{
 
 const noObject = "add apiVersion, kind and metadata.name to the object, or remove its file from resources"
 
-// unquote unquotes the nested errors of components.
 func unquote(text string) string {
 	for range maxRoots {
 		before, quoted, found := strings.Cut(text, `accumulateDirectory: "`)
@@ -101,7 +99,6 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns the kustomization file that the build read in dir, or else its argument "otherwise".
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -22,12 +22,10 @@ var (
 // clones matches fields that can name Git repositories. Kustomize clones a remote-looking path even if a file has it.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
-// isInline reports whether an entry is inline YAML. Entries that kustomize may clone are not.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot replaces "." with "", which is the path of the root in a tree.
 func unroot(p string) string {
 	if p == "." {
 		return ""
@@ -35,7 +33,6 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a path in a kustomization. It refuses remote references and paths outside the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
@@ -65,14 +62,13 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal names the refused path. Add the reference through which the build reached this path.
+		// The refusal names the refused path. Add the reference that led to this path.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
 	return "", none, orMissing(err, at.invalid("", "%s does not exist in this commit", p))
 }
 
-// file returns the real path and content of a referenced file.
 func (in *inspector) file(at referrer, p string) (real string, content []byte, err error) {
 	real, entry, err := in.find(at, p)
 	if err != nil {
@@ -98,7 +94,6 @@ func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry)
 	return content, err
 }
 
-// yamlFile checks a reference to a file that kustomize parses.
 func (in *inspector) yamlFile(at referrer, p string) error {
 	real, content, err := in.file(at, p)
 	if err != nil {
@@ -107,7 +102,6 @@ func (in *inspector) yamlFile(at referrer, p string) error {
 	return in.sound(real, "", content)
 }
 
-// patchText checks an entry that is a patch or a path of a patch.
 func (in *inspector) patchText(at referrer, text string) error {
 	if isInline(text) {
 		return in.inline(at, text)
@@ -119,7 +113,6 @@ func (in *inspector) inline(at referrer, text string) error {
 	return in.sound(at.file, at.field, []byte(text))
 }
 
-// data checks a reference to a file that a generator uses without parsing the file.
 func (in *inspector) data(at referrer, p string) error {
 	_, _, err := in.file(at, p)
 	return err
@@ -133,7 +126,6 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// references checks the references of a kustomization, in kustomize's order. It returns the first error.
 func (in *inspector) references(here referrer, k *types.Kustomization) (err error) {
 	one := func(check func(referrer, string) error, entry, field string, args ...any) {
 		if err == nil {

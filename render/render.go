@@ -16,7 +16,7 @@ const kept = 4
 
 // Builder builds an app from a tree, in this process or in another process.
 type Builder interface {
-	// Build returns an app's Render with an empty Commit. The result looked lists the paths that the build depends on.
+	// Build returns an app's Render with an empty Commit. looked lists the paths that the build depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -26,7 +26,7 @@ type Looked struct {
 	All []string // folders whose whole content the build uses
 }
 
-// Renderer builds apps and caches results. It is safe for concurrent use. Concurrent calls may build one app twice.
+// Renderer builds apps and caches results. It is safe for concurrent use; concurrent calls may build one app twice.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -34,7 +34,7 @@ type Renderer struct {
 	cache   map[string][]*cached // the key is the app's name; the newest result is first
 }
 
-// cached is the Render or the InvalidError of one build. The cache has no errors of reading the tree.
+// cached has no errors of reading the tree.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -48,8 +48,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render renders an app at a commit. If the paths that a cached build depends on are unchanged, Render returns the
-// cached result with the new commit. An InvalidError means a mistake in the repository; other errors may be temporary.
+// Render renders an app at a commit. If a cached build's paths are unchanged, Render returns the cached result with the
+// new commit. An InvalidError means a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
 	// Ignore permissions and the service account, because they do not change the objects.
@@ -76,7 +76,6 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// find returns a cached result that is valid for this tree, or nil if there is none.
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
 	candidates := slices.Clone(r.cache[app.Name])
@@ -125,7 +124,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in this process. Only the checks before the build limit memory and time.
+// InProcess builds apps in this process, without hard limits of memory and time.
 type InProcess struct {
 	// CheckProvider validates a metric provider's settings in an analysis template. A nil CheckProvider accepts all.
 	CheckProvider func(kind string, config map[string]any) error
@@ -143,7 +142,6 @@ func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, L
 	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
-// render inspects and builds an app's kustomizations, and removes the Rollout documents from the objects.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {

@@ -16,18 +16,16 @@ type podMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// metadataKey is the name of a label or an annotation of pods, with its path in the document.
 type metadataKey struct{ at, field, key string }
 
-// readRole returns metadata by role as JSON, or "" without labels and annotations. Later, checkRoles checks its names.
+// readRole returns metadata by role as JSON, or "" without labels and annotations.
 func (d *document) readRole(at string, m podMetadata) string {
 	d.roles = append(d.roles, m.check(d, at)...)
 	raw, _ := json.Marshal(m) // texts always encode
 	return strings.TrimPrefix(string(raw), "{}")
 }
 
-// check refuses names and values that Kubernetes refuses, and names that only Kubernetes or gitrollout may set. It
-// returns the names.
+// check refuses names and values that Kubernetes refuses, and names that only Kubernetes or gitrollout may set.
 func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	for _, of := range []struct {
 		field, what string

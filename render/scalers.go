@@ -8,7 +8,7 @@ import (
 )
 
 // scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects and VPAs) to its workload. It removes
-// spec.replicas if they set replicas. A VPA sets resource requests and no replicas.
+// spec.replicas, except for a VPA.
 func (a *assembly) scale() {
 	for _, object := range a.objects {
 		ref := object.Ref()
@@ -56,7 +56,6 @@ func (a *assembly) document(w rollout.Workload) *document {
 	return d
 }
 
-// omitReplicas removes the replicas from a workload that an autoscaler scales.
 func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	deployment, ok := a.deployments[w]
 	if !ok {

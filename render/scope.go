@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clusterScoped lists cluster-scoped kinds by API group. Kustomize's older schema lacks these kinds, and their CRDs are
-// usually not in the app's build. Any other unknown kind counts as namespaced, because nearly all custom resources are
-// namespaced.
+// clusterScoped lists kinds by API group that kustomize's older schema lacks. Their CRDs are usually not in the build.
+// Any other unknown kind counts as namespaced, because nearly all custom resources are namespaced.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
 	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},
@@ -42,7 +41,7 @@ var clusterScoped = map[string][]string{
 	"authorization.k8s.io":         {"SubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"},
 }
 
-// definitions returns the kinds that the build's CRDs define. The value is true if the kind is namespaced.
+// definitions returns the kinds that the CRDs define. The value is true for a namespaced kind.
 func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
 	inBuild := map[runtime.GroupKind]bool{}
 	for _, object := range objects {
@@ -53,7 +52,6 @@ func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
 	return inBuild
 }
 
-// defined returns the kind that a CRD defines.
 func defined(crd rollout.Object) runtime.GroupKind {
 	group, _ := crd.Map("spec")["group"].(string)
 	kind, _ := crd.Map("spec", "names")["kind"].(string)
@@ -81,7 +79,7 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// If client-go lacks this version, use another version's scope, because all versions of a kind have the same scope.
+	// If client-go lacks this version, use another one, because all versions of a kind have the same scope.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
@@ -92,8 +90,7 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in apply order: namespaces and CRDs, identities and rights, volumes and configuration,
-// routing, workloads, autoscalers and budgets. All other kinds, such as custom resources, follow. Webhooks are last.
+// applyOrder lists kinds in apply order. All other kinds, such as custom resources, follow. Webhooks are last.
 var applyOrder = []string{
 	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",

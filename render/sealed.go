@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times. The first two builds (sealed, twin) replace encrypted values with
-// different substitutes, and may differ only in values of Secrets. The third build (open) uses the real values.
-// gitrollout applies the sealed objects with the open build's Secret values. So names and hashes do not depend on keys.
-// If the open build differs in another field, a template tests an encrypted value, and the app is refused.
+// An app with encrypted files is built three times. The first two builds (sealed, twin) use different substitutes, and
+// may differ only in values of Secrets. The third build (open) uses the real values. gitrollout applies the sealed
+// objects with the open build's Secret values, so names and hashes do not depend on keys. If the open build differs
+// elsewhere, a template tests an encrypted value, and the app is refused.
 
-// decrypt returns the decrypted content of an encrypted file. Without keys, it returns substitutes for its values.
+// decrypt decrypts a file. Without keys, it returns substitutes for the values.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -76,7 +76,6 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open puts decrypted values into the app's Secrets. Without keys, it marks the Secrets that have encrypted values.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -108,7 +107,6 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks allows a build to request the app's data keys, unless app.Sealed is set.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -117,7 +115,6 @@ func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(app, locks) }
 }
 
-// openable refuses encrypted files if the app's entry has no decryption, or if no recipient has a supported kind.
 func openable(fs *treeFS, app rollout.App, files []string) error {
 	for _, file := range files {
 		locks := fs.encrypted[file]
@@ -138,7 +135,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app once more, after set has changed the settings. It stores errors of reading the tree in of.failed.
+// again builds an app once more with changed settings. It stores errors of reading the tree in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +144,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or another error if an encrypted value caused err. It builds the app again with other
-// substitutes for encrypted values, and compares the errors. For example, a schema may limit an encrypted number.
+// orDepends returns err, or another error if an encrypted value caused err: then a build with other substitutes has
+// another error. For example, a schema may limit an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -167,13 +164,12 @@ const (
 	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret in this field"
 )
 
-// dependsOn returns the error for an app that depends on an encrypted value, at a place that the error may name.
 func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns the error for an app that depends on encrypted values outside of Secrets. The error names no
-// place. Otherwise, a hundred objects that each test a character would reveal a password.
+// dependsSomewhere returns an error without a place. Otherwise, a hundred objects that each test a character would
+// reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
@@ -210,7 +206,6 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 	return nil
 }
 
-// each calls f with every text in an object, and with a Secret's values decoded from base64.
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
@@ -249,7 +244,6 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep returns all objects. It adds rollout.AnnotationSealed to Secrets whose values are unknown.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&

@@ -11,10 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts the second build's objects like the first build's. lone is an object that only one build has.
+// counterparts sorts the second build's objects like the first build's. lone is in only one build.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -42,8 +41,8 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, may
-// differ, because they reveal no value. The comparison of the first two builds shows which texts are digests.
+// comparison finds differences between builds. Digests, such as a chart's checksum/secret annotation, may differ,
+// because they reveal no value. The comparison of the first two builds shows which texts are digests.
 type comparison struct {
 	names   *strings.Replacer // replaces generated Secrets' names by the first build's names
 	digests map[string]bool   // fields that hold a digest, as the object's index and the field
@@ -80,7 +79,6 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values differ, and at which path. The parameter at is the path of both values.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -120,7 +118,6 @@ var (
 // leastDigest is the minimum length of a digest. In annotations, which have no effect, 8 digits with a letter suffice.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. For each field, the comparison of the first two builds decides this.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

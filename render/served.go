@@ -38,8 +38,8 @@ var fieldFacts = func() map[string]fieldFact {
 	return facts
 }()
 
-// Strict returns a function that checks an app's objects against kubernetes.version and the CRDs in a cluster's
-// renders. Only commands for users call it, because the API server decides for the reconciler.
+// Strict returns a function that checks objects against kubernetes.version and the CRDs in a cluster's renders. Only
+// commands for users call it, because the API server decides for the reconciler.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
 	schemas, served := map[string]map[string]any{}, map[runtime.GroupKind][]string{}
 	for _, r := range all {
@@ -79,7 +79,6 @@ func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) er
 	}
 }
 
-// isServed reports whether a Kubernetes version serves a built-in kind. It uses the rule of the API server.
 func isServed(gvk runtime.GroupVersionKind, minor int) bool {
 	typed, err := scheme.Scheme.New(gvk)
 	since, until := 0, math.MaxInt
@@ -92,7 +91,6 @@ func isServed(gvk runtime.GroupVersionKind, minor int) bool {
 	return err == nil && since <= minor && minor < until
 }
 
-// checkVersion refuses a version of a built-in kind that the API server does not serve.
 func (r *typeReader) checkVersion(object rollout.Object) {
 	gvk := runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind())
 	typed, err := scheme.Scheme.New(gvk)

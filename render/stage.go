@@ -14,7 +14,7 @@ const (
 	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
-// stage makes the Spec of a Rollout document. The document's settings take precedence over its workload's settings.
+// stage makes a document's Spec. The document's settings take precedence over its workload's.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -77,7 +77,6 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	return nil
 }
 
-// originOf returns the object that contains the pod template: the Rollout or its workload.
 func originOf(d *document) rollout.Ref {
 	if d.inline {
 		return d.ref
@@ -85,7 +84,6 @@ func originOf(d *document) rollout.Ref {
 	return d.workload.Ref()
 }
 
-// deployment generates the Deployment for a document with a pod template.
 func (d *document) deployment() rollout.Object {
 	meta := map[string]any{"name": d.ref.Name, "namespace": d.ref.Namespace}
 	for _, key := range []string{"labels", "annotations"} {
@@ -105,8 +103,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the workload's spec, and reads missing settings from the workload. The
-// reader own collects errors about the document, and the reader other collects errors about the workload.
+// merge writes settings into the workload's spec, and reads missing settings from the workload. own collects errors
+// about the document, and other about the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -152,8 +150,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 }
 
-// mergeReplicas returns the number of replicas, or nil if no manifest sets it, because an autoscaler may set it. For an
-// Argo Rollout, a Deployment's 0 becomes 1, because Argo's migration guide scales the Deployment to 0.
+// mergeReplicas returns the replicas, or nil if an autoscaler may set them. For an Argo Rollout, a Deployment's 0
+// becomes 1, because Argo's migration guide scales the Deployment to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -179,7 +177,6 @@ func mergeCount(field string, over, own *int, into map[string]any, absent int) i
 	}
 }
 
-// mergeStrategy reads maxSurge and maxUnavailable from the document, else from the Deployment, else uses the defaults.
 func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, other *rollout.Reader) {
 	from := form.Strategy
 	var surge, unavailable *rollout.Amount

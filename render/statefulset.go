@@ -16,7 +16,6 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// refuseType refuses an updateStrategy with which the controller does not replace the pods.
 func refuseType(o rollout.Object, other *rollout.Reader) {
 	const at, fix = "spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout"
 	switch kind := o.Map("spec", "updateStrategy")["type"]; kind {

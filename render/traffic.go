@@ -13,12 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gatewayPlugin is the name of the Gateway API plugin in Argo Rollouts.
 const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. Later, routersOf reads the routers' blocks, when all objects' names are known.
+// readTraffic reads trafficRouting. Later, when all objects' names are known, routersOf reads the routers' blocks.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -77,7 +76,6 @@ func (d *document) readRouters(form *trafficForm) {
 	d.routers["gatewayAPI"] = block{at, form.Plugins.GatewayAPI}
 }
 
-// checkPingPong validates the two Services of pingPong, which take turns as the stable and the canary Service.
 func (d *document) checkPingPong() {
 	c := d.spec.Canary
 	switch p := c.PingPong; {
@@ -93,7 +91,6 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' blocks, and replaces the objects' names in them with the names that kustomize gave.
 func (a *assembly) routersOf(d *document) error {
 	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
@@ -121,7 +118,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic writes all routes of a release into copies of the objects, to find errors before a release begins.
+// checkTraffic writes all routes into copies of the objects, to find errors before a release begins.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
@@ -157,7 +154,6 @@ func (a *assembly) checkTraffic() error {
 	return nil
 }
 
-// checkMade refuses two Rollouts that would generate the same object.
 func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollout.Ref]*document) error {
 	for _, object := range laid.List() {
 		if object.Annotation(rollout.AnnotationGenerated) == "" {
@@ -173,7 +169,6 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 	return nil
 }
 
-// checkRouters refuses settings of a Rollout that one of its routers does not support.
 func (a *assembly) checkRouters(d *document) error {
 	const at = canaryPath + ".trafficRouting."
 	c := d.spec.Canary

@@ -57,7 +57,7 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	return all, nil
 }
 
-// variablesIn reads variables from a file. The file is a ConfigMap manifest, or has lines of NAME=value.
+// variablesIn reads variables from a ConfigMap manifest or from lines of NAME=value.
 func variablesIn(file string, content []byte) (values map[string]string, err error) {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
 		values, err = configMapIn(file, content)
@@ -112,7 +112,6 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object with the JSON text raw, and returns warnings. Errors name the object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -157,7 +156,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval substitutes variables in a text. The result unset is the first variable that has no value and no default.
+// eval substitutes variables in a text. unset is the first variable without a value or default.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}
@@ -187,7 +186,6 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	return out, unset, err
 }
 
-// blamed returns the first field of an object in which a substitution fails, or "".
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {
@@ -197,7 +195,6 @@ func (v variables) blamed(object rollout.Object) (field string) {
 	return field
 }
 
-// eachText calls f with each text in a value, and with the text's path.
 func eachText(value any, at string, f func(at, text string)) {
 	switch value := value.(type) {
 	case string:
@@ -233,7 +230,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts returns warnings about scripts in which gitrollout may have replaced a shell's own variables.
+// inScripts warns about scripts in which gitrollout may have replaced a shell's own variables.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

@@ -9,8 +9,8 @@ import (
 // OwnNamespace is the namespace in which gitrollout itself runs by default.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: the app's own, or one that the field Namespaces
-// matches. The namespace kube-system must be listed by name, and gitrollout's namespace (own) is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or a match of Namespaces. The namespace
+// kube-system must be listed by name, and gitrollout's namespace (own) is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -24,7 +24,7 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether ClusterResources permits a cluster-scoped kind. The kind has the form of Ref.GroupKind.
+// MayHave reports whether ClusterResources permits a cluster-scoped kind, in the form of Ref.GroupKind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// AnalysisPhase is the state of a measurement, of a metric or of an analysis run.
+// AnalysisPhase is the state of a measurement, a metric or a run.
 type AnalysisPhase string
 
-// Argo Rollouts has all of these phases except AnalysisStopped.
+// Argo Rollouts lacks AnalysisStopped.
 const (
 	AnalysisPending      AnalysisPhase = "Pending" // not measured yet, or the measurement was ignored
 	AnalysisRunning      AnalysisPhase = "Running"
@@ -17,7 +17,7 @@ const (
 	AnalysisErrored      AnalysisPhase = "Error"        // measurements could not be made
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither the success nor the failure condition holds
 
-	// AnalysisStopped means that the release ended before the analysis had a verdict.
+	// AnalysisStopped means that the release ended before a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
@@ -54,10 +54,10 @@ type Metric struct {
 	Pods map[string]string
 }
 
-// NoData sets how a measurement with an empty result counts.
+// NoData sets how an empty result counts.
 type NoData string
 
-// The meanings of an empty result, as set by Metric.OnNoData.
+// The values of Metric.OnNoData.
 const (
 	NoDataError NoData = ""     // the conditions are evaluated: most then give an error, as in Argo Rollouts
 	NoDataWait  NoData = "wait" // the result is ignored, and the measurement is repeated
@@ -65,7 +65,7 @@ const (
 	NoDataFail  NoData = "fail" // the result counts as failed
 )
 
-// Compare sets how the new and the stable version are compared. Each result is [bad requests, all requests].
+// Compare sets how two versions are compared. Each result is [bad requests, all requests].
 type Compare struct {
 	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one percentage point.
 	MaxIncrease float64 `json:"maxIncrease"`
@@ -85,7 +85,7 @@ type SecretRef struct {
 	Key  string `json:"key" needs:"name the Secret and its key"`
 }
 
-// Measurement is the result of one measurement, and its phase.
+// Measurement is the result of one measurement.
 type Measurement struct {
 	At      time.Time     `json:"at"`
 	Value   string        `json:"value,omitempty"` // the result as text, shortened
@@ -93,7 +93,7 @@ type Measurement struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is a metric's progress in a run. Its counters are recorded, so that they survive a restart.
+// MetricProgress is a metric's progress in a run, recorded to survive a restart.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
@@ -119,7 +119,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is one run of an analysis for a release: at a step, in the background, or around a blue-green switch.
+// AnalysisRun is one run of an analysis: at a step, in the background, or around a blue-green switch.
 type AnalysisRun struct {
 	// Name is web/step-2, web/background, web/watch or, in an experiment, web/step-2/errors. For a step named soak, it is
 	// web/soak.
@@ -132,7 +132,7 @@ type AnalysisRun struct {
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records belong to one run. The runs of another attempt at a release start at another time.
+// Same reports whether two records belong to one run. The runs of another attempt start at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
@@ -160,7 +160,7 @@ func (s Spec) Watched() *Analysis {
 	return nil
 }
 
-// Metrics returns the metrics of all analyses in a Spec, including the analyses of experiments and of the watch.
+// Metrics returns the metrics of all analyses in a Spec, also in experiments and the watch.
 func (s Spec) Metrics() []Metric {
 	metrics := s.ReleaseMetrics()
 	if w := s.Watched(); w != nil {

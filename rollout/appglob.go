@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// AppGlob is one entry of the field apps of a Config. It selects the folders of apps, and has the apps' settings.
+// AppGlob is one entry of the field apps of a Config: it selects folders of apps and has their settings.
 type AppGlob struct {
 	Path      string     // slash-separated folder; * ? [] match within one segment, as in path.Match
 	Name      string     // the app's name; allowed only if Path has no wildcards
@@ -56,7 +56,7 @@ type appGlobFile struct {
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
 }
 
-// decryptionFile has the same field names as decryption in Flux.
+// decryptionFile has Flux's field names.
 type decryptionFile struct {
 	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
 	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
@@ -70,7 +70,7 @@ type substituteFromFile struct {
 	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
 }
 
-// helmFile has the same field names as helm in Argo CD.
+// helmFile has Argo CD's field names.
 type helmFile struct {
 	ReleaseName  string     `json:"releaseName" is:"label"`
 	ValueFiles   []string   `json:"valueFiles" max:"100"`
@@ -78,7 +78,7 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps entries with the value null, because null removes a default value of the chart.
+// helmValues keeps null values, because null removes a default value of the chart.
 type helmValues map[string]any
 
 // ReadValue accepts any mapping.
@@ -94,7 +94,7 @@ func (v *helmValues) ReadValue(raw any) error {
 // Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
-// linkTemplate allows placeholders only after the host, so that a link leads to the host in the configuration.
+// linkTemplate allows placeholders only after the host, so that the configuration sets the host.
 var linkTemplate = regexp.MustCompile(
 	`^https?://[^\s{}/?#@]+([/?#][^\s{}]*(\{(app|namespace|query)\}[^\s{}]*)*)?$`)
 
@@ -108,7 +108,7 @@ func encodeLinks(at place, links map[string]string) (string, error) {
 	if len(links) == 0 {
 		return "", nil
 	}
-	data, _ := json.Marshal(links) // texts can always be encoded
+	data, _ := json.Marshal(links)
 	return string(data), nil
 }
 
@@ -171,11 +171,11 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	return g, nil
 }
 
-// IsGlob reports whether a path or path segment has wildcards.
+// IsGlob reports whether a path has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name has the folder names at Path's wildcard segments, joined by "-".
-// Without wildcards, the name is the field Name or the last folder's name. An invalid name is an InvalidError.
+// App returns the app in a matching folder. Its name is Name, else the folder names at Path's wildcard segments joined
+// by "-", else the last folder. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

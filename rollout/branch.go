@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// ErrConflict means that a branch was not at the commit that a push expected. An atomic push has then changed nothing.
+// ErrConflict means that a branch was not at the commit that an atomic push expected. Nothing has changed.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable is the error of a fetch or push if the connection or the server fails, or if the response is late. A
-// retry may succeed. The server may have accepted a push despite the error.
+// ErrUnreachable means that a fetch or push failed at the connection or server, or was too late. A retry may succeed.
+// The server may have accepted a push.
 var ErrUnreachable = errors.New("unreachable")
 
-// ErrOverwritten means that another writer changes an applied object again and again.
+// ErrOverwritten means that another writer repeatedly changes an applied object.
 var ErrOverwritten = errors.New("overwritten again and again")
 
 // ErrUnlabelled means that the API server refuses the metadata of pods by role. It stops no release.
 var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
 
-// retryError is an error from a server that requests a pause before the next request.
+// retryError is a server's error with a pause before the next request.
 type retryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
@@ -53,7 +53,7 @@ type Heads struct {
 	Keys string
 }
 
-// Refusal is the newest commit on the users' branch if gitrollout ignores it, because no trusted key has signed it.
+// Refusal is the newest commit on the users' branch, ignored because no trusted key has signed it.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -61,14 +61,14 @@ type Refusal struct {
 	Blind bool
 }
 
-// Update is the change of one branch in a push. It adds a commit with edits, or removes the branch.
+// Update is the change of one branch in a push: a commit with edits, or a removal.
 type Update struct {
 	Branch string // short name
-	// Old is the expected head, "" for a new branch. Only proposals may be deleted, or get a Parent other than Old.
+	// Old is the expected head, "" for a new branch. Only proposals may be deleted, or have another Parent than Old.
 	Old    string
 	Parent string // parent of the new commit; "" for a branch without history
-	// Edits has the new content of files by path. A nil content deletes a file or folder. Executable files stay
-	// executable. Deletions come first, so that "a": nil and "a/b": content replace the folder a.
+	// Edits has files' new contents by path; nil deletes a file or folder. Executable files stay executable. Deletions
+	// come first, so "a": nil with "a/b": content replaces the folder a.
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, in whole seconds
@@ -76,26 +76,26 @@ type Update struct {
 	Delete  bool      // remove the branch
 }
 
-// Merge has the edits that a commit makes when it is merged into a target commit: contents by path, nil for a deleted
-// file. Clean means that the target descends from the commit's parent, and has the parent's files at these paths.
+// Merge has the edits of merging a commit into a target: contents by path, nil for a deleted file. Clean means that the
+// target descends from the commit's parent, and has the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
 }
 
-// Does reports whether the merge is clean and has exactly the given edits.
+// Does reports whether the merge is clean and has exactly these edits.
 func (m Merge) Does(edits map[string][]byte) bool {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 	return m.Clean && maps.EqualFunc(m.Edits, edits, same)
 }
 
-// Identity is the name and e-mail address of a commit's author.
+// Identity is a commit author's name and e-mail address.
 type Identity struct{ Name, Email string }
 
-// OwnBranches is the prefix of all branches that gitrollout pushes to, except the users' branch.
+// OwnBranches prefixes all branches that gitrollout pushes to, except the users' branch.
 const OwnBranches = "gitrollout/"
 
-// These trailers repeat parts of the message of a state commit in a form that programs can read.
+// Trailers of state commits, for programs.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
 	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the process that made the commit
@@ -104,13 +104,13 @@ const (
 	TrailerArchive = "Gitrollout-Archive" // the branch's head before a compaction removed older commits
 )
 
-// Trailer returns a trailer as a line of a commit message.
+// Trailer returns a trailer line of a commit message.
 func Trailer(name, value string) string { return name + ": " + value + "\n" }
 
 // StateBranch returns the default name of a cluster's state branch.
 func StateBranch(cluster string) string { return OwnBranches + "state/" + cluster }
 
-// ArchiveBranch returns the branch for the commits that a compaction at the given time removes from a state branch.
+// ArchiveBranch returns the branch for the commits that a compaction removes from a state branch.
 func ArchiveBranch(cluster string, at time.Time) string {
 	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }
@@ -123,12 +123,12 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 // StatusContext returns the name of an app's commit status on a forge.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns the branches that an app's proposals may have. Without an app, it returns their prefixes.
+// ProposalBranches returns the branches that an app's proposals may have or, without an app, their prefixes.
 func ProposalBranches(cluster, app string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, app), ProposalBranch(ProposeRevert, cluster, app)}
 }
 
-// IsProposal reports whether a branch belongs to a proposal. Such a branch may be force-pushed and removed.
+// IsProposal reports whether a branch belongs to a proposal, so that force-pushes and removal are allowed.
 func IsProposal(branch string) bool {
 	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")

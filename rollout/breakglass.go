@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass". Its value is a BreakGlass as JSON.
-// Users with the right to patch the workload can therefore abort its release while Git is unreachable.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users who
+// may patch the workload can abort its release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a user's request in the cluster to roll back a release. It applies to one attempt of a release.
+// BreakGlass is a request in the cluster to roll back one attempt of a release.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // the release's hash, or the template hash of the annotated workload
 	Serial  int       `json:"serial"`  // the workload's LabelSerial at the time of the request
@@ -21,17 +21,17 @@ type BreakGlass struct {
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value. It does not escape HTML, so that an admission policy can find the user's name.
+// Encode returns the annotation's value. HTML is not escaped, so that an admission policy can find the user's name.
 func (b BreakGlass) Encode() string {
 	var value strings.Builder
 	encoder := json.NewEncoder(&value)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(b) // cannot fail for texts and numbers
+	_ = encoder.Encode(b)
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses all other forms. From a
-// duplicate field, a policy might check the first text, while ParseBreakGlass would read the last.
+// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses other forms: a policy
+// might check the first of two duplicate fields, while ParseBreakGlass would read the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)
@@ -46,7 +46,7 @@ func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	return b, nil
 }
 
-// Text returns the reason of the rollback for users: "aborted by break glass of ann: v2 fails".
+// Text returns the rollback's reason for users: "aborted by break glass of ann: v2 fails".
 func (b BreakGlass) Text() string {
 	text := "aborted by break glass"
 	if b.By != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with the names most similar to an unknown name, or "" if no name is similar.
+// DidYouMean returns a question with the names most similar to an unknown name, or "" if none is similar.
 func DidYouMean(name string, names []string) string {
 	if near := Closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -13,8 +13,8 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Closest returns at most three names similar to a name, the most similar first. For a name too long for Kubernetes, it
-// returns nil: long comparisons are slow, and users without an account may send names to the dashboard.
+// Closest returns at most three similar names, the most similar first. For a name too long for Kubernetes it returns
+// nil: comparisons are slow, and users without an account may send names to the dashboard.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil
@@ -39,7 +39,7 @@ func Closest(name string, names []string) []string {
 	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
 }
 
-// editDistance returns the least number of bytes to insert, remove or replace to turn a into b (Levenshtein distance).
+// editDistance is the Levenshtein distance in bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

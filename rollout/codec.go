@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument is a document's maximum size in bytes. The state of an app with 2,000 objects is about 150 kB.
+// maxDocument is in bytes. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of a kind. It refuses other kinds and versions, and unknown or duplicate fields.
+// decode reads one YAML document strictly. It refuses other kinds, versions, and unknown or duplicate fields.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -48,7 +48,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether data has several YAML documents. The YAML parser would ignore all but the first.
+// manyDocuments exists because the YAML parser would ignore all documents but the first.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -72,7 +72,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
 }
 
-// encode writes YAML with sorted keys, so that equal values have equal bytes.
+// encode sorts keys, so that equal values have equal bytes.
 func encode(v any) ([]byte, error) {
 	out, err := yaml.Marshal(v)
 	if err != nil {
@@ -81,16 +81,16 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state file. The files are in 256 folders, because Git stores the whole list of
-// a changed folder again. With 5,000 apps, a commit takes 6 kB; with a single folder, it would take 210 kB.
+// StatePath returns the path of an app's state file, in one of 256 folders: Git stores the whole list of a changed
+// folder again. With 5,000 apps, a commit takes 6 kB instead of 210 kB.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the path of the file on the state branch that identifies the cluster.
+// ClusterPath is the file on the state branch that identifies the cluster.
 const ClusterPath = "cluster.yaml"
 
-// Cluster is the content of cluster.yaml on the state branch.
+// Cluster is the content of cluster.yaml.
 type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
@@ -100,7 +100,7 @@ type Cluster struct {
 	Writer     Writer `json:"writer"`
 }
 
-// Writer is the process that commits to the state branch. A new process increments Epoch when it becomes the writer.
+// Writer is the process that commits to the state branch. A new writer increments Epoch.
 type Writer struct {
 	ID    string `json:"id"`    // name of the host or pod
 	Epoch int    `json:"epoch"` // from 1
@@ -123,7 +123,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly and checks its seal. A file that was edited by hand gives an InvalidError.
+// ParseState reads a state file strictly and checks its seal. An edit by hand gives an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -138,7 +138,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file strictly, but does not check its seal.
+// ParseEditedState is ParseState without the check of the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -174,8 +174,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file with its seal. Equal states have equal bytes, because keys are sorted and
-// times are in UTC. Times have whole seconds, except for the start of a wait (NextTenth).
+// Encode returns the sealed state file. Equal states have equal bytes: keys are sorted, times are in UTC and whole
+// seconds, except for the start of a wait (NextTenth).
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest of the content. The digest detects edits by hand, but only signed commits prevent forgery.
+// seal returns a digest that detects edits by hand; only signed commits prevent forgery.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -195,17 +195,17 @@ func (s State) seal() (string, error) {
 	return "s1-" + Digest(append([]byte("gitrollout state\n"), data...), 8), nil
 }
 
-// Second returns a time in UTC without fractions of a second, as in Git and Kubernetes.
+// Second returns a time in UTC and whole seconds, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds up the start of a wait to a tenth of a second, so that the wait is at most 0.1 s too long. With
-// whole seconds, a release with three pauses took 1.5 s longer.
+// NextTenth rounds up the start of a wait to a tenth of a second. With whole seconds, a release with three pauses took
+// 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest returns the earlier of two times. It ignores a zero time, because a zero time means no time.
+// Soonest returns the earlier of two times. A zero time means no time.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

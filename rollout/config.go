@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch. It has the list of apps and all settings.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch, with the apps and all settings.
 type Config struct {
 	File     string        // the file's path, for error messages
 	Interval time.Duration // time between polls of the users' branch; default 30s, at least 1s
@@ -24,17 +24,17 @@ type Config struct {
 	Workloads    []Partitioned // additional kinds of workloads for staged releases
 }
 
-// AutoRevert selects the action in Git after a release was rejected.
+// AutoRevert selects the action in Git after a rejected release.
 type AutoRevert string
 
-// The actions. A revert makes Git agree with the cluster after a rollback.
+// A revert makes Git agree with the cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
 	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; propose it if it undoes more
 	AutoRevertOff     AutoRevert = "off"     // do nothing in Git
 )
 
-// ReadValue reads a text or false, because YAML reads "off" as false.
+// ReadValue reads a text or false: YAML reads "off" as false.
 func (a *AutoRevert) ReadValue(raw any) error {
 	switch raw {
 	case false:
@@ -58,11 +58,11 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the Kubernetes version for charts if users set none. A change would change the charts' objects.
+	// DefaultKubernetes is the default Kubernetes version for charts. A change would change the charts' objects.
 	DefaultKubernetes = "1.36.0"
 )
 
-// ConfigPath returns the path of a cluster's configuration on the users' branch.
+// ConfigPath returns the path of a cluster's config.yaml.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
 
 type configFile struct {
@@ -82,14 +82,14 @@ type configFile struct {
 	_             any               `field:"signing" notYet:"leave it out"`
 }
 
-// kubernetesFile has the Kubernetes version and API versions for which charts are rendered.
+// kubernetesFile has the versions for which charts are rendered.
 type kubernetesFile struct {
 	Version     string   `json:"version" is:"kubernetes"`
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and sets defaults. The default state branch contains the name of the
-// file's folder, which is the cluster's name. Errors are InvalidErrors with file, field and fix.
+// ParseConfig reads a configuration strictly and sets defaults. The file's folder is the cluster's name, and part of
+// the default state branch. Errors are InvalidErrors with file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -155,10 +155,10 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 	return d, nil
 }
 
-// badRef matches the names that Git refuses for a branch (git check-ref-format).
+// badRef matches names that Git refuses (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns why a branch cannot be the state branch, or "". gitrollout pushes only below "gitrollout/".
+// checkBranch returns why a branch cannot be the state branch, or "".
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Credential names the place of a secret text outside Git. Exactly one field of Secret, Env and File is set.
+// Credential names the place of a secret text outside Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
 	Namespace string    // the Secret's namespace; default: the reconciler's namespace
@@ -14,10 +14,10 @@ type Credential struct {
 	File      string    // or the name of a file in the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is the required prefix of Credential.Env, because other variables may have credentials for Git.
+// EnvPrefix is required for Credential.Env, because other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile has the fields of a credential. It is an error to write a secret text in place of these fields.
+// credentialFile refuses a secret text in place of its fields.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. The texts of its errors do not contain the secret text.
+// ReadValue reads a credential. Its errors do not contain the secret text.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

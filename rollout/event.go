@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventKind is the kind of a change of an app's state. gitrollout notifies users about such changes.
+// EventKind is the kind of a change that gitrollout notifies users about.
 type EventKind string
 
-// The kinds are named after the triggers of Argo Rollouts, such as stepCompleted after on-rollout-step-completed.
+// The kinds follow Argo Rollouts' triggers: stepCompleted is on-rollout-step-completed.
 const (
 	EventStarted       EventKind = "started"       // a release begins; named after on-rollout-updated
 	EventStepCompleted EventKind = "stepCompleted" // a workload has reached its next step
@@ -44,7 +44,7 @@ func EventKinds() []EventKind {
 // Outcome is the severity of an event.
 type Outcome string
 
-// The outcomes. Receivers show them as colours or severities.
+// Receivers show outcomes as colours or severities.
 const (
 	OutcomeGood    Outcome = "good"
 	OutcomeBad     Outcome = "bad"
@@ -52,7 +52,7 @@ const (
 	OutcomeNews    Outcome = "news"
 )
 
-// Event is one change of an app's state, for notifications and their templates.
+// Event is one change of an app's state, for notifications.
 type Event struct {
 	ID      string      `json:"-"`     // state commit and app, such as 9f31c0…/shop; the same at each delivery of the event
 	Kind    EventKind   `json:"-"`     // the kind that is reported to a receiver
@@ -89,7 +89,7 @@ type Event struct {
 	Repeat  bool     `json:"repeat,omitempty"`  // a process that was killed may have sent the event before
 }
 
-// EventAnalysis is one metric of an app's recorded analyses.
+// EventAnalysis is one metric of an app's analyses.
 type EventAnalysis struct {
 	Run     string        `json:"run"`
 	Metric  string        `json:"metric"`
@@ -103,13 +103,13 @@ func (e *Event) Is(kinds ...EventKind) bool {
 	return slices.ContainsFunc(kinds, func(k EventKind) bool { return slices.Contains(e.Kinds, k) })
 }
 
-// RecordedApp is the change of one app's state file in a state commit.
+// RecordedApp is the change of one state file.
 type RecordedApp struct {
 	App           string
 	Before, After State // the zero value if the commit has no file for the app
 }
 
-// StateCommit is one commit of the state branch, with the changes of each app.
+// StateCommit is one commit of the state branch.
 type StateCommit struct {
 	ID     string
 	Parent string // "" for the first commit

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// evidenceValues is the number of newest values that Evidence shows for each metric.
+// evidenceValues is how many newest values Evidence shows per metric.
 const evidenceValues = 5
 
-// Evidence returns one line about each metric of the runs, so that a user can decide about the release:
+// Evidence returns one line for each metric, for a user's decision about the release:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
 func Evidence(runs []AnalysisRun) (lines []string) {
@@ -60,8 +60,8 @@ func (p MetricProgress) evidence(mean float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// MeanEvidence returns the mean evidence of all metrics that share a limit with the metric p of a run. Metrics without
-// a look have the evidence 1.
+// MeanEvidence returns the mean evidence of all metrics that share a limit with metric p. A metric without a look
+// counts 1.
 func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 {
 	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
 		return p.Evidence.Value()

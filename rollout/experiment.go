@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs additional pods, usually of both versions. The step ends when its duration is over and
-// its required analyses have passed. The additional pods get requests from users only if their template has a weight.
+// Experiment is a step that runs additional pods, until its duration is over and its required analyses have passed. The
+// pods get users' requests only if their template has a weight.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
@@ -15,7 +15,7 @@ type Experiment struct {
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
-// ExperimentTemplate describes one set of equal pods in an experiment.
+// ExperimentTemplate describes one set of equal pods.
 type ExperimentTemplate struct {
 	Name     string  `json:"name" needs:"name the template" is:"part"`
 	SpecRef  SpecRef `json:"specRef" needs:"write stable or canary" oneOf:"stable canary"`
@@ -33,26 +33,25 @@ type ExperimentTemplate struct {
 // SpecRef selects the version of a template's pods.
 type SpecRef string
 
-// The versions of pods in an experiment.
+// The versions of pods.
 const (
 	SpecStable SpecRef = "stable"
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is one analysis of an experiment. A failed analysis rolls the release back.
+// ExperimentAnalysis is one analysis of an experiment. A failure rolls the release back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // the analysis must pass before the experiment ends
 	*Analysis
 }
 
-// RunsOn returns the first template with pods of the given version.
+// RunsOn returns the first template with pods of the version.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }
 
-// Weight returns the sum of the weights of all templates with pods of the given version, or of all templates for "". It
-// is 0 without an experiment.
+// Weight returns the sum of the weights of all templates of a version, or of all for "". It is 0 without an experiment.
 func (e *Experiment) Weight(ref SpecRef) (sum int) {
 	if e == nil {
 		return 0

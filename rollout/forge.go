@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Forge is the section of a Config that configures pull requests. Empty fields are derived from the repository's URL.
+// Forge configures pull requests. Empty fields are derived from the repository's URL.
 type Forge struct {
 	// Type is the kind of forge. If it is "", the host decides: github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
@@ -40,7 +40,7 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check refuses invalid values. It removes slashes at the end of the field URL.
+// check removes slashes at the end of the field URL.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
@@ -81,7 +81,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces the credentials in a URL by "***". It accepts invalid URLs.
+// redact replaces the credentials in a URL, even an invalid URL, by "***".
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

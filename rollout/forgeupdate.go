@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ForgeUpdate is a report to a forge about one recorded change of an app's state.
+// ForgeUpdate reports one recorded change of an app's state to a forge.
 type ForgeUpdate struct {
 	Cluster   string
 	Subject   string // the change, in one line; "" if the state is reported again, such as after a restart
@@ -36,7 +36,7 @@ type Proposal struct {
 	Retries  bool       // only for a revert: instead of a merge, users may retry the rejected release
 }
 
-// Standing has the progress and the pods of one workload in a release.
+// Standing has the progress of one workload in a release.
 type Standing struct {
 	Progress
 	Ready    int    // Ready pods of the new version
@@ -57,7 +57,7 @@ type ImageChange struct {
 	From, To  string // the images; "" in a version without the container
 }
 
-// Changes lists the objects that differ between two renders, sorted. A nil render has no objects.
+// Changes lists the objects that differ, sorted. A nil render has no objects.
 func Changes(from, to *Render) []Change {
 	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change

@@ -35,10 +35,10 @@ type Field struct {
 	index []int
 }
 
-// Rest is the name of a map field that takes all fields without a struct field.
+// Rest names a map field that takes all fields without a struct field.
 const Rest = "*"
 
-// Fields returns a struct's fields in order. It includes the fields of embedded structs, and each field _ with rules.
+// Fields returns a struct's fields in order, with embedded structs' fields and each field _ with rules.
 func Fields(t reflect.Type) (all []Field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -62,7 +62,7 @@ func Fields(t reflect.Type) (all []Field) {
 	})
 }
 
-// In reports whether the field exists in documents of Argo Rollouts (argo is true) or of gitrollout (argo is false).
+// In reports whether the field exists in documents of Argo Rollouts (argo) or gitrollout.
 func (f Field) In(argo bool) bool {
 	return !f.Has(map[bool]string{true: "own", false: "argo"}[argo])
 }
@@ -73,7 +73,7 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Literal returns a tag's value, parsed as JSON or else as plain text. Without the tag, it returns nil.
+// Literal returns a tag's value as JSON, else as plain text; nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -86,7 +86,7 @@ func (f Field) Literal(tag string) any {
 	return v
 }
 
-// Words returns the words in the value of a tag.
+// Words returns the words of a tag.
 func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
 
 // Format is the required format of a text.
@@ -152,7 +152,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar known field or, if few are known, all known fields.
+// suggest returns the fix for an unknown field: the most similar known field or, if few are known, all.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
@@ -176,5 +176,5 @@ func suggest(name string, known []Field, argo bool) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxNamed is the largest number of fields that the text of a fix lists.
+// maxNamed bounds the fields that a fix lists.
 const maxNamed = 15

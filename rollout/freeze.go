@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. Until its end, no release advances.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml. Until its end, no release advances.
 type Freeze struct {
 	Reason string
 	Until  time.Time // the end; zero: until the file is removed
@@ -23,7 +23,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, call Unreadable, because even an invalid file stops releases.
+// ParseFreeze reads a freeze strictly. After an error, call Unreadable: even an invalid file stops releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -48,11 +48,11 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns a freeze of all apps, for a freeze.yaml that ParseFreeze refuses.
+// Unreadable returns a freeze of all apps, for an invalid freeze.yaml.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
 // At reports whether the freeze is in force at a time. The freeze may be nil.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
-// Equal reports whether two freezes are equal. Each of them may be nil.
+// Equal reports whether two freezes, perhaps nil, are equal.
 func (f *Freeze) Equal(o *Freeze) bool { return equality.DeepEqual(f, o) }

@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// HashVersion is the prefix of template hashes. A new algorithm gets a new prefix, so that a hash shows its algorithm.
+// HashVersion is the prefix of template hashes, and changes with the algorithm.
 const HashVersion = "h1"
 
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several templates. It is "h1-" and the first ten hexadecimal digits
-// of a SHA-256. The hashed text is the rendered template as JSON with sorted keys, without the defaults of API servers.
+// Hash identifies a pod template, or a release of several: "h1-" and ten hexadecimal digits of a SHA-256. The hashed
+// text is the rendered template as JSON with sorted keys, without API servers' defaults.
 type Hash string
 
-// HashTemplate returns the hash of a pod template (spec.template).
+// HashTemplate returns the hash of spec.template.
 func HashTemplate(template map[string]any) (Hash, error) {
-	raw, err := json.Marshal(template) // encoding/json writes map keys sorted
+	raw, err := json.Marshal(template) // sorts keys
 	if err != nil {
 		return "", fmt.Errorf("hash pod template: %w", err)
 	}
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns a hash of an app's namespace and objects, with the prefix "c1-". It ignores the order of objects.
+// HashContent returns a hash ("c1-") of an app's namespace and objects. The order has no effect.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -38,8 +38,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns the hash of a release. With one template, it is the hash of this template. With several
-// templates, the hash covers the sorted list of workloads and template hashes. Without templates, it is "".
+// ReleaseHash returns the hash of one template, or of the sorted list of workloads and template hashes. Without
+// templates, it is "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
@@ -54,14 +54,14 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a text has the prefix of a hash, which no commit id has.
+// IsHash reports whether a text has the prefix of a hash. No commit id has.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }
 
 func hashBytes(version string, raw []byte) Hash { return Hash(version + "-" + Digest(raw, 5)) }
 
-// Digest returns the first bytes of a SHA-256 as hexadecimal digits.
+// Digest returns the first bytes of a SHA-256 in hexadecimal.
 func Digest(data []byte, bytes int) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:bytes])

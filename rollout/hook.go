@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// HookWhen is the time in a release at which a hook's Job runs.
+// HookWhen is when a hook's Job runs.
 type HookWhen string
 
 // The times of hooks.
@@ -22,13 +22,13 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog with the value "record" lets gitrollout record the end of a Job's log, at most MaxHookLog bytes.
+// AnnotationHookLog with "record" makes gitrollout record the end of a Job's log, at most MaxHookLog bytes.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048
 )
 
-// HookRun is one run of a hook. It is recorded before its Job is created, so that the Job is created only once.
+// HookRun is one run of a hook, recorded before its Job is created, so that the Job is created once.
 type HookRun struct {
 	Name    string    `json:"name"` // namespace/name of the hook in Git
 	When    HookWhen  `json:"when"`

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxImages is the maximum number of images that a state file has for one version.
+// maxImages bounds a version's images in a state file.
 const maxImages = 20
 
-// Images returns at most maxImages images of a release's pods, without repetitions, in the order of the objects.
-// Without Rollout documents, it uses the pods of all workloads. A workload's init containers follow its containers.
+// Images returns at most maxImages images of a release's pods, without repetitions, in the objects' order. Without
+// Rollout documents, all workloads count. Init containers follow containers.
 func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
@@ -27,7 +27,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads in Images. If workloads differ in a label, the first one's value counts.
+// Labels returns the labels of the workloads in Images. If labels differ, the first workload's value counts.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {
@@ -41,7 +41,6 @@ func (r *Render) Labels() map[string]string {
 	return labels
 }
 
-// versioned returns the objects of the staged workloads or, if no workload is staged, of all workloads.
 func (r *Render) versioned() []Object {
 	staged := r.Staged()
 	if len(staged) == 0 {
@@ -54,8 +53,8 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns the images to show for a version beside another version: the images that the other version lacks.
-// If there are none, or the other version has no images, it returns only the first image.
+// ShownImages returns the images that the other version lacks. If there are none, or the other has no images, it
+// returns the first image.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {
@@ -64,8 +63,7 @@ func ShownImages(images, other []string) []string {
 	return shown
 }
 
-// ShortImage returns an image without its registry and folders, and with a short digest. For example, it returns
-// "web:v2" for "ghcr.io/acme/web:v2", and "web@1f2e3d4" for "acme/web@sha256:1f2e3d4c5b…".
+// ShortImage returns "web:v2" for "ghcr.io/acme/web:v2", and "web@1f2e3d4" for "acme/web@sha256:1f2e3d4c5b…".
 func ShortImage(image string) string {
 	name, digest, _ := strings.Cut(image, "@")
 	name = name[strings.LastIndex(name, "/")+1:]

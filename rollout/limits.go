@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits bound the memory and time for rendering an app. If an app exceeds a limit, gitrollout holds the app at its
-// commit (State.Held). A zero field means the default.
+// Limits bound memory and time for rendering an app. An app that exceeds a limit is held (State.Held). Zero means the
+// default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
@@ -21,12 +21,12 @@ const (
 	leastMemory       Bytes = 128 << 20 // the least allowed value; an app with one object needs less than half of this
 )
 
-// OrDefault returns the limits with the defaults in place of zero fields.
+// OrDefault replaces zero fields by the defaults.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
 
-// Bytes is a size in Kubernetes' notation, such as "512Mi" or "1Gi".
+// Bytes is a size in Kubernetes' notation, such as "512Mi".
 type Bytes int64
 
 // ReadValue reads a text such as "512Mi" or "1Gi".

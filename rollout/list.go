@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element that satisfies a condition, and whether there is such an element.
+// Find returns the first element that satisfies a condition.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true
@@ -10,7 +10,7 @@ func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	return found, false
 }
 
-// Mapped returns the results of a function for all elements of a list.
+// Mapped applies a function to each element.
 func Mapped[T, R any](all []T, to func(T) R) []R {
 	out := make([]R, len(all))
 	for i, e := range all {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Receiver is one entry of the field notifications of a Config.
+// Receiver is one entry of a Config's notifications.
 type Receiver struct {
 	Name        string
 	Service     string                 // a key of Services: slack, msteams …
@@ -27,24 +27,24 @@ type Receiver struct {
 	Title, Text *texttemplate.Template // templates that are executed with an Event; nil: the default texts
 }
 
-// Wants reports whether the receiver gets the events of an app.
+// Wants reports whether the receiver gets an app's events.
 func (r Receiver) Wants(app string) bool {
 	return concerns(r.Apps, app)
 }
 
-// ServiceFields lists the fields that the block of one service may have.
+// ServiceFields lists the allowed fields of one service's block.
 type ServiceFields struct {
 	Needs []string    // required fields; "a|b" requires either a or b
 	May   []string    // optional fields
 	Only  []EventKind // the kinds of events that the service supports; empty: all kinds
 }
 
-// TroubleKinds returns the kinds of events that open an incident at an on-call service.
+// TroubleKinds returns the kinds that open an incident at an on-call service.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns the fields of each service. The key is the name of the service's block in an entry.
+// Services returns each service's fields, by the name of its block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -85,7 +85,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services together. The function Services lists the fields of each service.
+// serviceFile has the fields of all services; see Services.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -107,7 +107,7 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block of an entry in notifications, such as the block of a service, into a Receiver.
+// section reads one block of an entry into a Receiver.
 type section struct {
 	place
 	into *Receiver
@@ -165,7 +165,7 @@ func (s *section) receiver(raw receiverFile) (r *Receiver, err error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps Argo Rollouts' triggers to kinds of events. If a Config has a trigger, the error suggests the kind.
+// argoTriggers maps Argo Rollouts' triggers to kinds, for the fix of an error.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -194,8 +194,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template. It also executes the template with an almost empty event, because misspelt fields are
-// found only then.
+// template executes a template with an almost empty event, because only execution finds misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

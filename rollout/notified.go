@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It records up to which state commit
-// each receiver was notified. A process claims events in the file, so that no other process sends them.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>, with each receiver's position. A
+// process claims events in the file, so that no other process sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
@@ -22,7 +22,7 @@ type Cursor struct {
 // NotifiedPath is the path of notified.yaml on its branch.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for notified.yaml. Pushes to it do not delay pushes to the state branch.
+// NotifiedBranch returns the branch of notified.yaml. Pushes to it do not delay pushes to the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). The
-// objects of a Render are shared with other code: change only copies of these objects.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). A Render's
+// objects are shared: change only copies.
 type Object map[string]any
 
-// Ref names an object in one cluster, without an API version. A cluster-scoped object has an empty Namespace. The text
-// form is group/Kind/namespace/name: core/Service/shop/checkout. It has core without group, - without namespace.
+// Ref names an object in one cluster, without an API version. The text form is group/Kind/namespace/name:
+// core/Service/shop/checkout. It has core without group, - without namespace.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -29,7 +29,7 @@ func (o Object) Ref() Ref {
 	return Ref{Group: group, Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// APIVersion returns the object's group and version, such as "apps/v1", or "v1" for the core group.
+// APIVersion returns a text such as "apps/v1", or "v1" for the core group.
 func (o Object) APIVersion() string { return text(o, "apiVersion") }
 
 // Kind returns the object's kind.
@@ -38,24 +38,24 @@ func (o Object) Kind() string { return text(o, "kind") }
 // Name returns metadata.name.
 func (o Object) Name() string { return text(o.Map("metadata"), "name") }
 
-// Namespace returns metadata.namespace, "" if there is none.
+// Namespace returns metadata.namespace, or "".
 func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace") }
 
-// Annotation returns the value of an annotation, "" if it is absent.
+// Annotation returns an annotation's value, or "".
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
-// Label returns the value of a label, "" if it is absent.
+// Label returns a label's value, or "".
 func (o Object) Label(key string) string { return text(o.Map("metadata", "labels"), key) }
 
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether the object is a Secret that gitrollout may create but never updates.
+// CreateOnly reports whether the object is a Secret that gitrollout never updates.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation that protects the object from pruning, as "key: value". It returns "" if there is none.
+// Keeps returns the annotation that protects the object from pruning, as "key: value", or "".
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display. It leaves out the (often random) data of a CreateOnly object.
+// Told returns the object for comparison and display, without the (often random) data of a CreateOnly object.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -77,7 +77,7 @@ func (o Object) Told() Object {
 	return Object{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}
 }
 
-// Map returns the map at a path of keys, nil if there is none.
+// Map returns the map at a path of keys, or nil.
 func (o Object) Map(path ...string) map[string]any {
 	m := map[string]any(o)
 	for _, key := range path {
@@ -90,7 +90,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys. It creates the maps that are missing on the path.
+// Set sets the value at a path of keys, and creates missing maps.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -131,13 +131,13 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether deleting the object would lose users' data. gitrollout never deletes such objects.
+// HoldsData reports whether deletion would lose users' data. gitrollout never deletes such objects.
 func (r Ref) HoldsData() bool {
 	return slices.Contains([]string{"/Namespace", "/PersistentVolumeClaim", "/PersistentVolume",
 		"apiextensions.k8s.io/CustomResourceDefinition"}, r.Group+"/"+r.Kind)
 }
 
-// Autoscales reports whether the object is an autoscaler, which sets the replicas of a workload.
+// Autoscales reports whether the object is an autoscaler of a workload.
 func (r Ref) Autoscales() bool {
 	kind := r.Group + "/" + r.Kind
 	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
@@ -148,7 +148,7 @@ func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
-// Title returns the kind and name for messages, such as "Deployment shop/web" or "Namespace shop".
+// Title returns kind and name, such as "Deployment shop/web" or "Namespace shop".
 func (r Ref) Title() string {
 	return r.Kind + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Observed is the observed state of one app in the cluster.
+// Observed is the observed state of one app.
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // each existing workload that the app has in Git or in its inventory
 	Routes    map[Ref]ObservedRoute         // each existing object whose status shows whether a router accepts it
@@ -16,23 +16,23 @@ type Observed struct {
 	Unread    []Workload                    // not in Workloads, because the user may not read their namespaces
 }
 
-// Trouble is a live object that is not healthy by the rules of kstatus. Flux uses the same rules.
+// Trouble is a live object that is unhealthy by kstatus, as in Flux.
 type Trouble struct {
 	Ref     Ref
 	Failed  bool   // true: kstatus reports a failure; false: the object may still become ready
 	Message string // the controller's reason on one line; the text may change while the problem lasts
 }
 
-// ObservedRoute is the part of an object that shows whether a router accepts the object.
+// ObservedRoute shows whether a router accepts an object.
 type ObservedRoute struct {
 	Generation int64          // metadata.generation, which the API server increments at each change of the spec
 	Status     map[string]any // the status that a router has written; nil without a status
 }
 
-// Read reports whether a workload's state is known, which may be that the workload does not exist.
+// Read reports whether a workload's state is known, even if the workload does not exist.
 func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
-// Serial returns the highest value of LabelSerial on the app's workloads.
+// Serial returns the highest LabelSerial on the app's workloads.
 func (o Observed) Serial() (newest int) {
 	for _, w := range o.Workloads {
 		newest = max(newest, w.Serial)
@@ -58,7 +58,7 @@ type ObservedWorkload struct {
 	Revisions  []Revision // one Revision for each ReplicaSet or ControllerRevision, newest first
 }
 
-// Revision is one version of a workload's template. It is a ReplicaSet of a Deployment, or else a ControllerRevision.
+// Revision is one version of a workload's template: a Deployment's ReplicaSet, or a ControllerRevision.
 type Revision struct {
 	Name       string      // the ReplicaSet's or ControllerRevision's name
 	Hash       Hash        // AnnotationHash, "" if unknown
@@ -76,10 +76,10 @@ type Revision struct {
 	Members    []Pod       // all pods, including terminating pods, sorted by name
 }
 
-// Pin is a label that only the pods of one version have. A Service for one version selects its pods by this label.
+// Pin is a label that only one version's pods have. A Service for the version selects by this label.
 type Pin struct{ Label, Value string }
 
-// PodHash returns the Pin for a value of the label LabelPodHash, or the zero Pin for "".
+// PodHash returns the Pin for a value of LabelPodHash, zero for "".
 func PodHash(value string) Pin {
 	if value == "" {
 		return Pin{}
@@ -103,8 +103,8 @@ type Pod struct {
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It does not use
-// status.availableReplicas, because gitrollout sets a huge minReadySeconds while it keeps a Deployment at a step.
+// Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It avoids
+// status.availableReplicas: gitrollout sets a huge minReadySeconds while a Deployment is at a step.
 func (r Revision) Serving(now time.Time, minReady time.Duration) (n int) {
 	for _, since := range r.ReadySince {
 		if now.Sub(since) >= minReady {
@@ -114,14 +114,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) (n int) {
 	return n
 }
 
-// Current returns the revision with the live template, or the zero value until the controller creates it.
+// Current returns the revision with the live template, zero until the controller creates it.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
-// Find returns the revision with a template hash. After an edit of the live template, two revisions may have the same
-// hash. Find then prefers the current revision, then the revision with more pods, then the older revision.
+// Find returns the revision with a template hash. After edits of the live template, several may match: Find prefers the
+// current revision, then more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (best Revision, found bool) {
 	for _, r := range w.Revisions {
 		if h != "" && r.Hash == h && (!found || better(r, best)) {
@@ -141,7 +141,7 @@ func better(a, b Revision) bool {
 	return a.Number < b.Number
 }
 
-// Foreign is evidence that another tool or another app manages an object of the app.
+// Foreign is evidence that another tool or app manages an object.
 type Foreign struct {
 	Ref   Ref    // the app's object
 	By    string // the other owner: Argo Rollouts, Flagger …, or another app

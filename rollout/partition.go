@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Partitioned describes a built-in or configured kind of workload with a partition: a field that sets how many pods
-// keep the old version. Objects of the kind must have spec.template and, unless Nodes is set, spec.replicas. A pod's
-// LabelRevision must be the LabelRevision of its ControllerRevision or, without it, the ControllerRevision's name.
+// Partitioned describes a kind of workload with a partition: a field for how many pods keep the old version. Objects
+// need spec.template and, unless Nodes is set, spec.replicas. A pod's LabelRevision must be its ControllerRevision's
+// LabelRevision, else the ControllerRevision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
@@ -27,7 +27,7 @@ type Partitioned struct {
 	Surges      bool `json:"-" cbor:"surges"`      // the kind also has a maxSurge field beside the partition
 }
 
-// PartitionStatus has the paths of the status fields of a Partitioned kind.
+// PartitionStatus has the paths of a kind's status fields.
 type PartitionStatus struct {
 	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
 	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
@@ -38,7 +38,7 @@ type PartitionStatus struct {
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the paths of the status fields in Kruise's CloneSet and StatefulSet.
+// partitionStatus is for Kruise's CloneSet and StatefulSet.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -47,7 +47,7 @@ var partitionStatus = PartitionStatus{
 
 const ownMinReady = "spec.minReadySeconds"
 
-// PartitionedKinds lists the built-in kinds. All are kinds of OpenKruise (apis/apps/v1alpha1 and v1beta1).
+// PartitionedKinds lists OpenKruise's kinds (apis/apps/v1alpha1 and v1beta1).
 var PartitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
@@ -64,8 +64,8 @@ var PartitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If the kind exists only
-// with other apiVersions, p is nil, and the result "instead" lists these apiVersions.
+// FindPartitioned looks up a kind among more and the built-in kinds. For a kind with only other apiVersions, p is nil,
+// and "instead" lists these.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {
@@ -79,10 +79,10 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref returns a reference that has only the group and kind.
+// Ref returns a reference with only group and kind.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
-// In returns the value of an object's field at a path, nil if there is no such field.
+// In returns the value at a path, or nil.
 func In(o Object, field string) any {
 	path := strings.Split(field, ".")
 	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
@@ -137,14 +137,14 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is, or is below, a reserved field. The parameter "more" adds reserved fields.
+// isTaken reports whether a field is, or is below, a reserved field.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
 	})
 }
 
-// PartitionedText encodes kinds as a text for App.Workloads. PartitionedOf decodes the text.
+// PartitionedText encodes kinds for App.Workloads.
 func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
@@ -159,13 +159,13 @@ func PartitionedOf(a App) (all []Partitioned) {
 	return all
 }
 
-// OnNodes reports whether the workload has a pod on each node instead of a number of replicas.
+// OnNodes reports whether the workload has a pod on each node, and no number of replicas.
 func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Unavailable returns how many of n pods may be missing by maxUnavailable. A percentage of nodes is rounded up. The API
-// server drops the field of a StatefulSet while its feature gate MaxUnavailableStatefulSet is off.
+// Unavailable returns how many of n pods may be missing. A percentage of nodes is rounded up. The API server drops a
+// StatefulSet's field while the feature gate MaxUnavailableStatefulSet is off.
 func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	switch {
 	case s.OnNodes():
@@ -176,8 +176,7 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the partitioned kinds of the staged workloads. If renders describe the same
-// kind differently, the first description is returned.
+// Partitioneds returns the staged workloads' partitioned kinds. Of two descriptions of a kind, the first counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

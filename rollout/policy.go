@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Policy has the cluster operators' rules for apps. Users who push to the users' branch cannot change these.
+// Policy has the cluster operators' rules for apps. Users cannot change them by a push to the users' branch.
 type Policy struct {
 	File      string // path of the file, for error messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
@@ -21,7 +21,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project has rules for some apps. Apps must obey these rules in addition to the rules in the configuration.
+// Project has rules for some apps, in addition to the configuration's rules.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -41,7 +41,7 @@ type KindRules struct {
 	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over Allow
 }
 
-// RolloutRules are requirements on the releases of a project's apps.
+// RolloutRules are requirements on releases of a project's apps.
 type RolloutRules struct {
 	Required        bool          `json:"required"` // each object that runs pods needs a Rollout, except objects of the group batch
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
@@ -56,7 +56,7 @@ const (
 	ForbidFastRollbackOff = "fastRollbackOff" // the setting "rollbackWindow: {revisions: 0}"
 )
 
-// Quota bounds the number of objects that each app of a project may have. A nil field sets no bound.
+// Quota bounds each app's number of objects. Nil sets no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
@@ -69,7 +69,7 @@ type policyFile struct {
 	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
 }
 
-// ParsePolicy reads a policy strictly. Each InvalidError contains the file, the field, the value and a fix.
+// ParsePolicy reads a policy strictly. InvalidErrors have file, field, value and fix.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
 	raw, err := decode[policyFile](file, "Policy", data)
 	if err != nil {
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil if Unmatched
-// is PolicyAllow, else an InvalidError with the reason HeldPolicy. An app in two projects gets the same error.
+// ProjectOf returns the app's project, or nil without a policy. Without a project, it returns nil if Unmatched is
+// PolicyAllow, else an InvalidError with HeldPolicy. An app in two projects gets the same error.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -134,13 +134,13 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether RolloutRules.Forbid of the project lists a value. The project may be nil.
+// Forbids reports whether the project, perhaps nil, lists a value in RolloutRules.Forbid.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds in place of the app's namespaces and kinds. With this
-// app, MayWriteIn and MayHave check an object against the project.
+// Bounded returns the app with the project's namespaces and kinds, so that MayWriteIn and MayHave check against the
+// project.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
@@ -154,7 +154,7 @@ func (p *Project) HasSource(file string) bool {
 	})
 }
 
-// matchesFolders matches path segments with a pattern in len(pattern)*len(names) steps, even for many "**".
+// matchesFolders takes len(pattern)*len(names) steps, even for many "**".
 func matchesFolders(pattern, names []string) bool {
 	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches the first i names
 	reach[0] = true
@@ -173,7 +173,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern matches the kind, ignoring case. For patterns, see KindRules. "*" matches any kind.
+// IsKind reports whether a pattern of KindRules matches the kind, ignoring case. "*" matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

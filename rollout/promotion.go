@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Verb is the decision in a promotion file.
+// Verb is a promotion file's decision.
 type Verb string
 
 // The decisions in promotion files.
@@ -24,14 +24,14 @@ const (
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 
-// Full is the value of Through that opens all gates and skips all remaining steps.
+// Full as Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With v1alpha1, steps count from 0.
+// StepsVersion is the apiVersion of a Promotion that counts steps from 1; v1alpha1 counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names a release by its hash,
-// and may name workloads and the start of the attempt. So a late merge does not promote another release.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a release's hash, perhaps also workloads and
+// the attempt's start, so that a late merge does not promote another release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -57,7 +57,7 @@ func PromotionPath(cluster, app string) string {
 	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
 }
 
-// ParsePromotion reads a promotion file strictly. An unknown field, decision or version is an InvalidError.
+// ParsePromotion reads a promotion file strictly. Errors are InvalidErrors.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	wire, err := decode[promotionFile](file, "Promotion", data)
 	if err != nil {
@@ -90,7 +90,7 @@ type promotionFile struct {
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText is a step's name or number. It has its own reader, because YAML reads "through: 2" as a number, not a text.
+// stepText has its own reader, because YAML reads "through: 2" as a number.
 type stepText string
 
 // Shape returns the JSON Schema of a step.
@@ -98,7 +98,7 @@ func (stepText) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "minLength": 1})
 }
 
-// ReadValue reads a text or a whole number as a step.
+// ReadValue reads a text or a whole number.
 func (s *stepText) ReadValue(raw any) error {
 	switch raw := raw.(type) {
 	case string:
@@ -111,7 +111,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes. If the apiVersion is empty, it writes StepsVersion if needed, otherwise APIVersion.
+// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if needed, else APIVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -121,14 +121,14 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate of a step, given by its index. The parameter "names" has the names
-// of all steps of the workload, with "" for a step without a name. An unknown step in the file opens no gate.
+// Opens reports whether the promotion opens the gate of the step at index. The parameter "names" has all steps' names,
+// "" for a step without a name. An unknown step in the file opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	last, found := p.Last(w, names)
 	return found && index <= last && p.Says(Promote, release)
 }
 
-// Last returns the index of the last step that the promotion opens for a workload, or len(names) if it opens all steps.
+// Last returns the index of the last step that the promotion opens, or len(names) for all steps.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false
@@ -156,13 +156,13 @@ func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }
 
-// SkipsSteps reports whether the promotion skips the remaining steps of any workload.
+// SkipsSteps reports whether the promotion skips any workload's remaining steps.
 func (p *Promotion) SkipsSteps() bool {
 	return p != nil && p.Decision == Promote &&
 		(p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full))
 }
 
-// OpensAll reports whether the promotion skips the remaining steps of all workloads of the release.
+// OpensAll reports whether the promotion skips the release's remaining steps of all workloads.
 func (p *Promotion) OpensAll(release Hash) bool {
 	return p.Says(Promote, release) && p.Through == Full && p.Workloads == nil
 }

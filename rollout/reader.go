@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs. For the struct tags, see Field. Err collects all errors.
+// Reader reads one document strictly into structs. For struct tags, see Field.
 type Reader struct {
 	Argo     bool          // the document is an Argo Rollouts document
 	Hide     bool          // messages leave out texts of the document, because these may be credentials
@@ -29,20 +29,20 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. The paths in errors begin with at. For credentials, use Reader.Hide instead.
+// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read reads JSON values as the function Read does, but it collects errors and warnings in the Reader.
+// Read is like the function Read, but collects errors and warnings.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail records an error about a field. It does nothing if the field, or a field below it, already has an error.
+// Fail records an error about a field, unless the field, or a field below, already has an error.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
@@ -54,16 +54,16 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 }
 
-// Warn records a warning about a value that is accepted, but is probably a mistake.
+// Warn records a warning about an accepted value that is probably a mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader writes the field's path before the error's text, so an error
-// such as "is missing" becomes a sentence. An *InvalidError may have a fix, and in Field a path below the value.
+// Selfread is a type that reads its own value. The Reader prefixes the field's path, so an error such as "is missing"
+// becomes a sentence. An *InvalidError may have a fix, and in Field a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with its path. The field raw is nil if the document lacks the value.
+// value is one value of a document; raw is nil if the document lacks the value.
 type value struct {
 	r    *Reader
 	path string
@@ -72,7 +72,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks records an error, as the method fail does. It also records that the document was not read completely.
+// lacks is like fail, and records that the document was not read completely.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)
@@ -254,7 +254,7 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks the tags of a field "_". These tags apply to the whole mapping.
+// rules checks the tags of a field "_", for the whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -310,7 +310,6 @@ func (v value) list(to reflect.Value, f Field) {
 	}
 }
 
-// each returns the tags that apply to each element of a list.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf", "large"} {
@@ -321,7 +320,7 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes returns the struct types of gitrollout's files by kind. The JSON Schemas are made from these types.
+// FileTypes returns the types of gitrollout's files by kind, for the JSON Schemas.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// App is one folder of manifests for one cluster, usually a kustomization. An app is the unit of release.
+// App is one folder of manifests for one cluster, and the unit of release.
 type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
@@ -39,7 +39,7 @@ type App struct {
 	Sealed     bool   // true: encrypted files stay encrypted, and their Secrets are not applied
 }
 
-// Variables are the values for ${name} in rendered objects. The zero value turns substitution off.
+// Variables are the values for ${name} in rendered objects. Zero turns substitution off.
 type Variables struct {
 	On     bool   // turns substitution on, even if no variable has a value
 	Values string // values in the app's entry, as JSON; "" for none
@@ -50,7 +50,7 @@ type Variables struct {
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
-		data, _ := json.Marshal(values) // texts can always be encoded
+		data, _ := json.Marshal(values)
 		v.Values = string(data)
 	}
 	return v
@@ -63,20 +63,20 @@ func (v Variables) From() []string { return lines(v.Files) }
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
-		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded the values
+		_ = json.Unmarshal([]byte(v.Values), &values)
 	}
 	return values
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// IsVariable reports whether a text is the name of a variable.
+// IsVariable reports whether a text may name a variable.
 func IsVariable(name string) bool { return variable.MatchString(name) }
 
 // BadVariable is the fix for an invalid name of a variable.
 const BadVariable = "use letters, digits and _, and no digit first"
 
-// Helm has the options for rendering the chart in an app's folder.
+// Helm has the options for a chart in an app's folder.
 type Helm struct {
 	ReleaseName string // Helm's release name; default: the app's name
 	ValueFiles  string // paths of values files relative to the folder, one per line; later files win
@@ -91,7 +91,7 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory selects the manifests of a folder without a kustomization. Its fields have Argo CD's names.
+// Directory selects manifests of a folder without a kustomization, with Argo CD's field names.
 type Directory struct {
 	Recurse bool   `json:"recurse"` // also read the folders below
 	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
@@ -109,10 +109,10 @@ type Commit struct {
 // Short returns the first seven digits of the id.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
-// ShortID returns at most the first seven characters of a commit's id or name.
+// ShortID returns at most seven characters of a commit's id or name.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is the result of rendering one app at one commit. It is immutable.
+// Render is one app rendered at one commit. It is immutable.
 type Render struct {
 	App       App
 	Commit    Commit
@@ -145,7 +145,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the hash of the staged templates. Without Specs, it is the field Content if there are hooks, else "".
+// Release returns the hash of the staged templates. Without Specs, it is Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -153,8 +153,8 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It stops the updates of one app or, in the
-// configuration, of all apps. Its text must not change while the error lasts, because each new text is committed.
+// InvalidError is an error in the users' repository. It stops the updates of one app or, in the configuration, of all.
+// The text must stay equal while the error lasts, because each new text is committed.
 type InvalidError struct {
 	// About is the object with the error, if its file is unknown. It is empty for an error in the document being read.
 	About Ref    `json:"about,omitzero"`
@@ -169,7 +169,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // the texts of further errors, "" for none
 }
 
-// ProblemOf returns the place, text and fix of an error. The commands "plan" and "validate" print these as JSON.
+// ProblemOf returns an error's place, text and fix. The commands "plan" and "validate" print these as JSON.
 func ProblemOf(err error) *InvalidError {
 	if invalid, is := errors.AsType[*InvalidError](err); is {
 		return &InvalidError{File: invalid.File, Line: invalid.Line, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix,
@@ -178,13 +178,13 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is a mistake in the users' repository, so that a retry cannot help.
+// IsInvalid reports whether an error is a mistake in the repository, so that a retry cannot help.
 func IsInvalid(err error) bool {
 	_, is := errors.AsType[*InvalidError](err)
 	return is
 }
 
-// Error returns "file:line: object: field: message; fix" without empty parts, then the further errors in Also.
+// Error returns "file:line: object: field: message; fix" without empty parts, then Also.
 func (e *InvalidError) Error() string {
 	file, about := e.File, ""
 	if e.Line > 0 {
@@ -201,10 +201,10 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso bounds the field Also in bytes: the method And adds no error to a longer text. alsoText precedes each error.
+// mostAlso bounds Also in bytes: And adds no error to a longer text.
 const mostAlso, alsoText = 4000, "; also "
 
-// And adds the text of another error to e.Also, and returns e. If one of them is nil, it returns the other error.
+// And adds another error's text to e.Also, and returns e. If either is nil, it returns the other.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:
@@ -215,13 +215,13 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below puts a parent's path before the error's Field, and before each field in Also.
+// Below prefixes a parent's path to Field, and to each field in Also.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
 }
 
-// ReasonOf returns why an app with this error is not updated, as one word.
+// ReasonOf returns why an app with this error is not updated.
 func ReasonOf(err error) HeldReason {
 	if invalid, is := errors.AsType[*InvalidError](err); is && invalid.Reason != "" {
 		return invalid.Reason
@@ -240,14 +240,14 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file. Its path is the prefix of errors about nested fields.
+// place is a field of a file, and the prefix of errors about nested fields.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects by reference, each as Object.Told returns it. For a nil Render, the map is nil.
+// ByRef returns the objects by reference, as Object.Told. For a nil Render, it is nil.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

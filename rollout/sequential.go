@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Sequential is the state of a sequential test that compares a new version with stable. The number of measurements does
-// not change its size.
+// Sequential is the state of a sequential test of a new version against stable. Its size is constant.
 type Sequential struct {
 	Since  time.Time `json:"since"`              // when the present weight was reached; the counts begin there
 	Canary int       `json:"canary" large:"yes"` // all requests to the new version
@@ -24,8 +23,8 @@ type Sequential struct {
 }
 
 // Value returns a metric's evidence that the new version is worse: 1 before the first look. By Ville's inequality, a
-// version that is not worse ever reaches 1/α with a probability of at most α. The evidence is the mean over all bounds
-// and ratios, because a mean of such values is such a value.
+// version that is not worse reaches 1/α with a probability of at most α. A mean over bounds and ratios keeps this
+// property.
 func (s *Sequential) Value() float64 {
 	if s == nil || len(s.Tests) == 0 {
 		return 1
@@ -39,7 +38,7 @@ func (s *Sequential) Value() float64 {
 	return sum / float64(len(s.Tests)*len(Ratios))
 }
 
-// Ratios lists the relative risks that a Test tries: the new version's share of bad requests divided by stable's share.
+// Ratios lists the relative risks of a Test: the new version's share of bad requests divided by stable's.
 var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
 
 // Test counts the bad requests of one bound.
@@ -63,7 +62,7 @@ func (t Test) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%v %d %d %s", t.Bound, t.Canary, t.Stable, base64.RawStdEncoding.EncodeToString(raw)), nil
 }
 
-// UnmarshalText reads the text that MarshalText writes. All numbers must be finite.
+// UnmarshalText reads the text of MarshalText. All numbers must be finite.
 func (t *Test) UnmarshalText(text []byte) error {
 	var logs string
 	_, err := fmt.Sscanf(string(text), "%g %d %d %s", &t.Bound, &t.Canary, &t.Stable, &logs)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Spec is one Rollout document for one workload, with defaults filled in. Its fields and defaults are the same as in
-// Argo Rollouts; docs/coming-from-argo-rollouts.md lists the differences.
+// Spec is one Rollout document, with Argo Rollouts' fields and defaults; docs/coming-from-argo-rollouts.md lists the
+// differences.
 type Spec struct {
 	Name      string       // name of the Rollout document
 	Workload  Workload     // the workload that the release updates
@@ -34,17 +34,17 @@ type Spec struct {
 	StableMetadata, NewMetadata string `json:",omitempty"`
 }
 
-// Scaling selects whether canary pods are added to the stable pods, or replace stable pods.
+// Scaling selects whether canary pods are additional, or replace stable pods.
 type Scaling string
 
-// Surge adds canary pods beside all stable pods, so that an abort need not start pods. InPlace replaces stable pods
-// within maxSurge and maxUnavailable, and needs no spare capacity.
+// Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces pods within maxSurge and
+// maxUnavailable, and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
 )
 
-// Canary is a canary strategy. Without steps, a release is the workload's own rolling update.
+// Canary is a canary strategy. Without steps, a release is a plain rolling update.
 type Canary struct {
 	Steps                      []Step
 	StableService              string         `json:"stableService"` // a Service of the app for the stable version, "" for none
@@ -63,7 +63,7 @@ type Canary struct {
 	ReplicaProgressThreshold *ProgressThreshold `json:"replicaProgressThreshold"`
 }
 
-// ProgressThreshold is a percentage or a number of a step's new pods.
+// ProgressThreshold is a percentage or number of a step's new pods.
 type ProgressThreshold struct {
 	Type  string `json:"type" needs:"give Percent or Pods" oneOf:"Percent Pods Pod"`
 	Value int    `json:"value" needs:"give a percentage, or a number of pods"`
@@ -74,7 +74,7 @@ type NodeSelector struct {
 	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
 }
 
-// Matches reports whether a node's labels include all of MatchLabels.
+// Matches reports whether labels include all of MatchLabels.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if has, found := labels[key]; !found || has != value {
@@ -84,7 +84,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a strategy that starts all new pods beside the stable pods, and then switches the active Service once.
+// BlueGreen starts all new pods beside the stable pods, and then switches the active Service once.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service to switch"`
 	PreviewService       string `json:"previewService"`                      // Service of the new version
@@ -116,7 +116,7 @@ type Step struct {
 	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; a Route without Matches removes the route
 }
 
-// Pause waits for a duration or for the next match of a schedule. Without either, it waits for a promotion.
+// Pause waits for a duration, a schedule's next match or, without either, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
 	// Timeout bounds the wait for a promotion. After the timeout, the action OnTimeout follows.
@@ -133,7 +133,7 @@ const (
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale sets the number of canary pods independently of the traffic weight. Exactly one field is set.
+// CanaryScale sets the number of canary pods independently of the weight. Exactly one field is set.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`
@@ -141,13 +141,13 @@ type CanaryScale struct {
 	_                  any  `one:"replicas weight matchTrafficWeight" none:"give replicas, weight or matchTrafficWeight: true"`
 }
 
-// Amount is a number or a percentage of pods, as in a Deployment's maxSurge: 3 or "25%".
+// Amount is a number or percentage of pods: 3 or "25%".
 type Amount struct {
 	Value   int
 	Percent bool
 }
 
-// ReadValue reads a number or a percentage. As in Argo Rollouts, a number in quotes is a percentage.
+// ReadValue reads a number or percentage. As in Argo Rollouts, a number in quotes is a percentage.
 func (a *Amount) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	n, isNumber := raw.(int64)
@@ -175,13 +175,13 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp converts the amount to a number of pods out of n, rounded up as in maxSurge. 25% of 10 is 3.
+// RoundUp returns the amount out of n pods, rounded up as in maxSurge. 25% of 10 is 3.
 func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
-// RoundDown converts the amount to a number of pods out of n, rounded down as in maxUnavailable. 25% of 10 is 2.
+// RoundDown returns the amount out of n pods, rounded down as in maxUnavailable. 25% of 10 is 2.
 func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
 
-// of converts the amount to a number of pods out of n. It rounds down after it adds a number of hundredths.
+// of adds a number of hundredths, then rounds down.
 func (a Amount) of(n, hundredths int) int {
 	if !a.Percent {
 		return a.Value

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// APIVersion is the apiVersion of gitrollout's documents. Some Promotion documents have StepsVersion instead.
+// APIVersion is the apiVersion of gitrollout's documents. Some Promotions have StepsVersion.
 const APIVersion = "gitrollout.dev/v1alpha1"
 
 // Phase is the state of an app's release.
 type Phase string
 
-// A release alternates between Progressing and Paused. After the last step it is Promoting, and then Healthy. During a
-// rollback it is Aborting. Then the app is Healthy or, while the newest commit has the rejected version, Degraded.
+// A release alternates between Progressing and Paused, then is Promoting, then Healthy. A rollback is Aborting, then
+// Healthy or, while the newest commit has the rejected version, Degraded.
 const (
 	Pending     Phase = "Pending"     // no version is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to the numbers of a step
@@ -33,7 +33,7 @@ func Phases() []Phase {
 
 // State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
 // branch determine the app's objects. Serial is also a label on the workloads, so it counts only changes of fields with
-// the tag serial:"yes". Changes of other fields, such as Held or Inventory, need no new label.
+// the tag serial:"yes".
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -70,7 +70,7 @@ type State struct {
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of Jobs before or after releases, newest last
 }
 
-// Shown returns the phase to display: Degraded in place of Healthy if the field Unhealthy is set.
+// Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -78,16 +78,16 @@ func (s *State) Shown() Phase {
 	return s.Phase
 }
 
-// AtRest returns a copy of the state with a phase and reason. The copy has no release in flight and no rollback.
+// AtRest returns a copy with a phase and reason, without a release in flight or a rollback.
 func (s State) AtRest(phase Phase, reason string) State {
 	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = phase, reason, nil, nil, nil
 	return s
 }
 
-// MaxHistory is the maximum length of the lists Rejected and Verified.
+// MaxHistory bounds Rejected and Verified.
 const MaxHistory = 10
 
-// Held says why the newest commit is not applied: an error, a closed window, a freeze, a user's hold or a running Job.
+// Held says why the newest commit is not applied.
 type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence, for an error with file, field, value and fix
@@ -95,7 +95,7 @@ type Held struct {
 	Author  string     `json:"author,omitempty"` // author of Commit
 }
 
-// HeldReason is one word for programs: why an app is not updated to the newest commit.
+// HeldReason is a word for programs: why an app is not updated.
 type HeldReason string
 
 const (
@@ -115,10 +115,10 @@ const (
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
 )
 
-// Waits reports whether the app is held without an error: by a window, a freeze, a user's hold or a running Job.
+// Waits reports whether the app is held without an error.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
 
-// Is reports whether an app is held for any of the reasons.
+// Is reports whether the app is held for any of the reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
@@ -134,7 +134,7 @@ type Release struct {
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
-// Same reports whether two releases are the same attempt at the same version. Each of them may be nil.
+// Same reports whether two releases, perhaps nil, are the same attempt at the same version.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -142,20 +142,20 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Watch is the period after a release in which a failed analysis returns the app to the version before the release.
+// Watch is the period after a release in which a failed analysis returns the app to the former version.
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Began  time.Time `json:"began"`  // when the release began
 	Former Release   `json:"former"` // the version before the release
 }
 
-// Draining is the previous stable version, while its pods still exist. These pods get no requests.
+// Draining is the previous stable version, while its pods exist without requests.
 type Draining struct {
 	Release  Release    `json:"release"`  // the previous stable release
 	Progress []Progress `json:"progress"` // the progress of the release that replaced this version
 }
 
-// Progress is the progress of one staged workload in a release.
+// Progress is one staged workload's progress in a release.
 type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the current step; equal to Of after the last step
@@ -184,20 +184,20 @@ type Progress struct {
 	Available *time.Time `json:"available,omitempty"`
 }
 
-// Peak is the largest number of new pods that were ready at the same time during a step.
+// Peak is the largest number of new pods that were ready together during a step.
 type Peak struct {
 	Ready int       `json:"ready"`
 	At    time.Time `json:"at"` // the time when the last pod among them became ready
 }
 
-// Replicas has the replicas of a workload in Git or, for a workload with an autoscaler, the autoscaler's limits in Git.
+// Replicas has a workload's replicas in Git, or its autoscaler's limits in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
 	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets the number
 	Least    *int     `json:"least,omitempty"` // the autoscaler's lower limit; Count is then its upper limit
 }
 
-// Rollback is the progress of a rollback to the stable version.
+// Rollback is the progress of a rollback to stable.
 type Rollback struct {
 	Reject bool      `json:"reject,omitempty"` // the version is rejected, so it is not released again
 	Routed time.Time `json:"routed"`           // when all traffic was routed to the stable version
@@ -206,7 +206,7 @@ type Rollback struct {
 	Late   bool      `json:"late,omitempty"`   // the rollback missed its deadline, and this was reported
 }
 
-// Rejection records a version that is not released again, unless a user retries it or changes its failed hook.
+// Rejection records a version that is not released again, until a retry or a change of the failed hook.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
@@ -223,7 +223,7 @@ func (s *State) Named(a App) App {
 	return a
 }
 
-// IsRejected returns the rejection of a version, or false if the version is not rejected.
+// IsRejected returns the rejection of a version, or false.
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
@@ -231,12 +231,12 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 // Mark returns the value of LabelSerial: the Serial of the newest transition that moved pods or routes.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
-// ProgressOf returns the progress of a workload in the release.
+// ProgressOf returns a workload's progress.
 func (s *State) ProgressOf(w Workload) (Progress, bool) {
 	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
 
-// StableHash returns the hash of a workload's template in the stable version, "" if there is none.
+// StableHash returns a workload's template hash in the stable version, or "".
 func (s *State) StableHash(w Workload) Hash {
 	if s.Stable == nil {
 		return ""
@@ -244,7 +244,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the objects in Inventory whose kind is in WorkloadKinds or whose template is in Stable or Release.
+// Workloads returns the objects in Inventory of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

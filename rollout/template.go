@@ -9,10 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText is the maximum size, in bytes, of a text that a function returns in a template.
+// maxTemplateText bounds, in bytes, a text that a function returns.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs returns the text functions of text/template with bounded results, because each call may double a text.
+// boundedFuncs bounds text/template's text functions, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -34,8 +34,8 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses a list of nodes in a template that may run too long. It allows loops only over lists, and at most
-// two levels deep. The parameter "loops" is the number of loops around the list.
+// checkNodes refuses nodes that may run too long. It allows loops over lists only, two levels deep. The parameter
+// "loops" is the number of enclosing loops.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// maxText is the number of characters after which gitrollout cuts a third party's text.
+// maxText is the length, in characters, at which a third party's text is cut.
 const maxText = 500
 
-// Printable returns a text for records and terminals. It has one line of at most maxText characters.
+// Printable returns one line of at most maxText characters, for records and terminals.
 func Printable(text string) string { return Cut(OneLine(text), maxText) }
 
-// varying matches words that may differ between two equal messages, such as numbers, addresses and request ids.
+// varying matches words that may differ between equal messages, such as numbers and ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether texts differ at most in numbers, ids and the order of words: "3 of 10" equals "4 of 10".
+// SameText reports whether texts differ only in numbers, ids and order of words: "3 of 10" equals "4 of 10".
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {
@@ -28,7 +28,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters. If it removes characters, the last character of the result is "…".
+// Cut shortens a text to a number of characters. A cut text ends in "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -36,7 +36,7 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// Count returns a number with a noun, such as "1 app" or "2 apps".
+// Count returns "1 app" or "2 apps".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -44,7 +44,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Share formats a weight for users: as "20%", or as "5/1000" if full is not 100.
+// Share formats a weight: "20%", or "5/1000" if full is not 100.
 func Share(weight, full int) string {
 	if full == 100 {
 		return fmt.Sprintf("%d%%", weight)
@@ -52,12 +52,11 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins the words of a text by single spaces. It removes control characters, direction marks and invalid UTF-8.
+// OneLine joins words by single spaces, without control characters, direction marks and invalid UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
 
-// characters replaces each whitespace character by a space, and removes control characters and direction marks.
 func characters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -70,7 +69,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines of a text that fit into a number of bytes. It returns the end of a longer last line.
+// Tail returns the last lines that fit into a number of bytes, or the end of a longer last line.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -91,7 +90,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns a copy of the state in which all texts from users and other programs are printable.
+// Printable returns a copy with printable texts from users and programs.
 func (s State) Printable() State {
 	s.Reason, s.Unhealthy = Printable(s.Reason), Printable(s.Unhealthy)
 	s.Kept, s.Ignored = Printable(s.Kept), Printable(s.Ignored)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Traffic configures how routers split requests between versions. The fields come from trafficRouting of Argo Rollouts.
+// Traffic configures how routers split requests, as trafficRouting of Argo Rollouts.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all routers get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of precedence
@@ -19,25 +19,25 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is the block of one router in trafficRouting, with object names from Kustomize's output. See traffic.Parse.
+// Router is one router in trafficRouting, with object names from Kustomize's output. See traffic.Parse.
 type Router struct {
 	Kind   string // the name of a router in package traffic: gatewayAPI, nginx, istio …
 	Config any    // the settings, in a type of package traffic for this kind; immutable
 }
 
-// Sticky configures a cookie that keeps a user on the canary after the first request that the canary has answered.
+// Sticky configures a cookie that keeps a user on the canary after the canary's first answer.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles at each release, so that a Service with traffic keeps its selector.
+// PingPong names two Services that swap roles at each release, so that a Service in use keeps its selector.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // the stable Service before the first release
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests to the canary until a step removes the route. With Mirror, it sends only copies.
+// ManagedRoute sends matching requests, with Mirror only copies, to the canary until a step removes the route.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // alternatives: a request must satisfy at least one Match
@@ -48,7 +48,7 @@ type ManagedRoute struct {
 // MatchRoute is the name of the route that the step "match" creates.
 const MatchRoute = "match"
 
-// Match is a condition on a request. The request must satisfy all fields that are set.
+// Match is a condition on a request; all set fields must hold.
 type Match struct {
 	_           any          `some:"name headers, cookies, queryParams, path, method or source"`
 	Headers     []NamedMatch `json:"headers,omitempty"`
@@ -73,7 +73,7 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // in RE2 syntax; it must match the whole text
 }
 
-// HeaderModifier changes the headers of requests, as the Gateway API's HTTPHeaderFilter does.
+// HeaderModifier changes requests' headers, as the Gateway API's HTTPHeaderFilter.
 type HeaderModifier struct {
 	_      any      `some:"give set, add or remove"`
 	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header
@@ -93,7 +93,7 @@ type Header struct {
 	Value string `json:"value" needs:"give the header's value" is:"headerValue"`
 }
 
-// Routing is the newest weight and routes that a release has given to the routers.
+// Routing is the newest weight and routes of a release.
 type Routing struct {
 	Step   int       `json:"step"`             // index of the step whose routes are in force
 	Weight int       `json:"weight"`           // the new version's weight, out of Traffic.MaxWeight

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile is the file with a folder's remote sources. VendorLock is the file with the vendored versions and digests.
+// VendorFile lists a folder's remote sources. VendorLock has the vendored versions and digests.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
 )
 
-// VendorSource is one source in a vendor.yaml. Exactly one field of Chart, Git and OCI is set.
+// VendorSource is one source. Exactly one of Chart, Git and OCI is set.
 type VendorSource struct {
 	_     any          `one:"chart git oci"`
 	Chart *VendorChart `json:"chart,omitempty"`
@@ -25,7 +25,7 @@ type VendorSource struct {
 	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
 }
 
-// VendorChart is a chart in a chart repository (with an index.yaml) or in an OCI registry.
+// VendorChart is a chart in a repository (with an index.yaml) or an OCI registry.
 type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
@@ -45,7 +45,7 @@ type VendorGit struct {
 	Path string `json:"path,omitempty" default:"."` // a folder in the repository
 }
 
-// VendorOCI is an artifact in an OCI registry, in the form that "flux push artifact" pushes.
+// VendorOCI is an artifact of "flux push artifact" in an OCI registry.
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
@@ -90,7 +90,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the first path element that a file system may open as .git or .gitrollout, "" if there is none.
+// ReservedPart returns the first path element that a file system may open as .git or .gitrollout, or "".
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		if name := GitName(part); name == ".git" || name == ".gitrollout" {
@@ -100,14 +100,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames maps the 8.3 names of NTFS to reserved names. The key is the part of an 8.3 name before its "~".
+// shortNames maps NTFS' 8.3 names, up to "~", to reserved names.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the reserved name, such as ".git", that a file system may open for a path element, "" if none. Many
-// file systems ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and text after a colon.
+// GitName returns the reserved name, such as ".git", that a file system may open for a path element, or "". Many ignore
+// case. HFS+ ignores some code points. NTFS ignores final dots, spaces, and text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -121,7 +121,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials, or "". A Git address may have a user, but no password.
+// withPassword returns the field whose address has credentials, or "". A Git address may have a user.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -141,7 +141,7 @@ func (s VendorSource) withPassword() string {
 	return field
 }
 
-// Name returns the source's name for messages: the chart's name, or the last element of Into.
+// Name returns the chart's name, or the last element of Into, for messages.
 func (s VendorSource) Name() string {
 	if s.Chart != nil {
 		return s.Chart.Name
@@ -149,7 +149,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants returns the requested source and version in one line, to compare it with a line in vendor.lock.
+// Wants returns the requested source and version in one line, as in vendor.lock.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

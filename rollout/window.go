@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is a recurring span of time in which releases may advance (Allow) or not (Deny). A Config lists windows.
+// Window is a recurring span in which releases may (Allow) or may not (Deny) advance.
 type Window struct {
 	Kind     WindowKind
 	Schedule string        // cron expression for the start of each window
@@ -25,13 +25,13 @@ type Window struct {
 // WindowKind is the effect of a window on releases.
 type WindowKind string
 
-// The kinds of windows. At a time with windows of both kinds, Deny wins.
+// Deny wins over Allow.
 const (
 	Allow WindowKind = "allow"
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of Window.Duration. The minimum is the resolution of a cron schedule: one minute.
+// The minimum is the resolution of a cron schedule.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -67,7 +67,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone. The parameters "at" and "zoneAt" are their paths, for errors.
+// ReadSchedule reads a cron expression and a time zone; at and zoneAt are paths for errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -96,13 +96,13 @@ func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }
 
-// Calendar has the windows and the freeze that restrict when an app's releases may advance.
+// Calendar has the windows and the freeze for an app.
 type Calendar struct {
 	Windows []Window
 	Freeze  *Freeze // nil without a freeze of the app
 }
 
-// CalendarOf returns the calendar of an app. The parameter f is the present freeze, nil without one.
+// CalendarOf returns an app's calendar. The present freeze f may be nil.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -156,7 +156,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause returns the awaited event as text, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
+// Cause returns a text such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -185,7 +185,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns the time Until as text, for the end of a sentence. It returns "" if the time is unknown.
+// When returns Until as the end of a sentence, or "" if unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

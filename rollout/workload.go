@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the kinds that releases move without a Partitioned. An empty Workload.Kind means the first kind.
+// WorkloadKinds need no Partitioned. An empty Workload.Kind means the first.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// KindNames returns the names of WorkloadKinds, separated by commas.
+// KindNames joins the names of WorkloadKinds by commas.
 func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
-// Workload names an object that a release moves in stages. Its text is "namespace/name" for a Deployment,
-// "Kind/namespace/name" for the other WorkloadKinds, and "Kind.group/namespace/name" for any other kind.
+// Workload names an object that a release moves in stages. The text is "namespace/name" for a Deployment,
+// "Kind/namespace/name" for other WorkloadKinds, else "Kind.group/namespace/name".
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// WorkloadOf returns the Workload of a reference, and whether its kind is in WorkloadKinds. See also Render.Workload.
+// WorkloadOf returns a reference's Workload, and whether the kind is in WorkloadKinds. See also Render.Workload.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	switch i := slices.Index(WorkloadKinds, Ref{Group: ref.Group, Kind: ref.Kind}); i {
@@ -37,7 +37,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return w, true
 }
 
-// Workload returns the Workload of a reference, and whether its kind is in WorkloadKinds or a Rollout of r moves it.
+// Workload is like WorkloadOf, but also accepts kinds that a Rollout of r moves.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -46,7 +46,7 @@ func (r *Render) Workload(ref Ref) (Workload, bool) {
 	return w, is
 }
 
-// String returns the text form: Kind/namespace/name, or namespace/name for a Deployment.
+// String returns the text form.
 func (w Workload) String() string {
 	if w.Kind != "" {
 		return w.Kind + "/" + w.Namespace + "/" + w.Name
@@ -54,7 +54,7 @@ func (w Workload) String() string {
 	return w.Namespace + "/" + w.Name
 }
 
-// Title returns the kind and name for messages, such as "Deployment shop/web".
+// Title returns a text such as "Deployment shop/web".
 func (w Workload) Title() string { return w.Ref().Title() }
 
 // Compare orders workloads by their text form.
@@ -70,7 +70,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns the index of the workload's kind in WorkloadKinds, or -1 if the kind is not there.
+// kind returns the index in WorkloadKinds, or -1.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -97,8 +97,8 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
-// (SetNewReplicaSetAnnotations), so AnnotationHash shows the version of each ReplicaSet.
+// The Deployment controller copies annotations to the matching ReplicaSet (SetNewReplicaSetAnnotations), so
+// AnnotationHash shows each ReplicaSet's version.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // on a Secret: with "true", analyses in the namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is an action on Git or on the cluster that a process is about to take.
+// Effect is an action on Git or on the cluster.
 type Effect struct {
 	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
 	Object string // the object, app, branch or commit of the action
@@ -19,7 +19,7 @@ type Effect struct {
 // String returns the verb and the object.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is an effect's result. The zero Outcome means that the effect happens without an error.
+// Outcome is an effect's result. With the zero Outcome, the effect happens without an error.
 type Outcome struct {
 	Err   error // the error that the process receives
 	After bool  // the effect happens, although the process receives Err
@@ -28,7 +28,7 @@ type Outcome struct {
 // Gate is called before each effect of a process, and may block the process.
 type Gate func(Effect) Outcome
 
-// Clone is a process's mirror of the Git server. It holds only the commits that the process has fetched.
+// Clone is a process's mirror of the Git server, with only the fetched commits.
 type Clone struct {
 	server  *Git
 	name    string // the process's name
@@ -40,7 +40,7 @@ type Clone struct {
 	main    string // the head of main at the last fetch
 }
 
-// Clone returns a mirror without commits for a process.
+// Clone returns a mirror without commits.
 func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	return &Clone{
 		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
@@ -104,7 +104,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 	return gone, nil
 }
 
-// Push implements reconciler.Repository. The server moves all branches of the updates, or none.
+// Push implements reconciler.Repository. The server moves all branches, or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
@@ -176,7 +176,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge returns the merge of the single commit id, without earlier commits, into the commit onto.
+// Merge merges the single commit id, without earlier commits, into the commit onto.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -206,7 +206,7 @@ type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare creates an update's commit. If the update changes nothing, the field "to" of the result is empty.
+// prepare creates an update's commit. If nothing changes, the result's field "to" is empty.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -229,7 +229,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches of a push, or none if a branch has moved meanwhile. A repeated push has no effect.
+// receive moves all branches of a push, or none if one has moved. A repeated push has no effect.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

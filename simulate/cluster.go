@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory. One field manager applies all objects with force. Kube models the controllers.
+// Cluster is an in-memory API server with one field manager, which forces. Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // returns a Job's state at each check, until the Job has ended
@@ -34,7 +34,7 @@ type object struct {
 	body   rollout.Object
 }
 
-// NewCluster returns an empty cluster with random numbers from rng.
+// NewCluster returns an empty cluster.
 func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{},
 		jobs: map[string]*job{}, made: map[string]int{}, Ends: ends{}.of}
@@ -78,7 +78,6 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return rollout.Digest(append(raw, app...), 8), nil
 }
 
-// drifted reports whether a workload in the cluster has another number of replicas than object o.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

@@ -101,10 +101,9 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// mostPods is the largest number of pods in a command. It is limited, because the model needs time for each pod.
+// mostPods limits a command's pods, because the model needs time for each pod.
 const mostPods = 1000
 
-// oneOf returns an error unless name is in known. The error lists the known names.
 func oneOf(what, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -128,7 +127,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders returns a render of each app at each pushed commit, except commits at which the app cannot be rendered.
+// renders returns each app's render at each pushed commit, except failed renders.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -161,7 +160,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf returns the app named in a command's arguments, and the other arguments. A single app needs no name.
+// appOf returns the app in a command's arguments, and the other arguments. A single app needs no name.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -219,8 +218,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion adds edits that set each newTag in the app's files, or else each tag in a chart's values, or
-// else each image's tag. It fails if the app cannot be rendered at any pushed commit.
+// setVersion edits each newTag in the app's files, or else each tag in a chart's values, or else each image's tag. It
+// fails if the app cannot be rendered at any pushed commit.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
@@ -255,7 +254,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files below one folder. The committed paths are relative to this folder.
+// pushFiles commits the script's files below one folder, with paths relative to this folder.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -273,7 +272,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores all files from the newest pushed commit in which the app's release differs from the head's release.
+// revert restores all files from the newest pushed commit with another release of the app.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -319,7 +318,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as the command of gitrollout with the same name as the verb does.
+// decide pushes a promotion file, as gitrollout's command named like the verb does.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

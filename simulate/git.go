@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a Git server with all commits and branches. The id of a commit depends only on the commit's content.
+// Git is a Git server in memory. A commit's id depends only on its content.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -31,10 +31,10 @@ type file struct {
 	kind    rollout.EntryKind
 }
 
-// Self is the author of reconcilers' commits. Package git's Snapshot shows the same text.
+// Self is the author of reconcilers' commits, with the text of package git's Snapshot.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. The server calls the function moved after each move of a branch.
+// NewGit returns a server without branches, which calls moved after each move of a branch.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -42,16 +42,16 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head returns the id of a branch's newest commit, "" if the branch does not exist.
+// Head returns a branch's newest commit, "" for a missing branch.
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
-// Branches returns the names of the branches that begin with a prefix, sorted.
+// Branches returns the branches with a prefix, sorted.
 func (g *Git) Branches(prefix string) []string {
 	names := slices.Sorted(maps.Keys(g.refs))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
-// Files returns the content of a commit's files by path. It omits symbolic links.
+// Files returns a commit's files by path, without symbolic links.
 func (g *Git) Files(id string) map[string]string {
 	files := map[string]string{}
 	for name, f := range g.at(id).files {
@@ -69,7 +69,7 @@ func (g *Git) at(id string) *commit {
 	return &commit{}
 }
 
-// Parent returns the id of a commit's parent, "" for a first commit.
+// Parent returns a commit's parent, "" for a first commit.
 func (g *Git) Parent(id string) string { return g.at(id).parent }
 
 // Subject returns the first line of a commit's message.
@@ -83,7 +83,7 @@ type Change struct {
 	Links                   map[string]string // targets of symbolic links by path
 }
 
-// Commit makes a user's commit, moves the branch to it, and returns its id.
+// Commit makes a user's commit, moves the branch, and returns the id.
 func (g *Git) Commit(c Change) string {
 	made := g.make(g.refs[c.Branch], c.Edits, c.Author, c.Message, c.When)
 	for name, target := range c.Links {
@@ -94,7 +94,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit without comparing the branch's current commit. If id is "", Set deletes the branch.
+// Set moves a branch to a commit without a comparison. If id is "", Set deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
@@ -103,7 +103,7 @@ func (g *Git) Set(by, branch, id string) {
 	g.moved(by, branch, was, id)
 }
 
-// make returns a commit on top of a parent, but does not store the commit.
+// make returns a commit without storing it.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)

@@ -18,7 +18,7 @@ type job struct {
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call gets the Job's state from Cluster.Ends.
+// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call gets the state from Cluster.Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -44,7 +44,6 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob creates a Job, unless a Job with this key exists.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -58,7 +57,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends maps the name of a hook to the state of its Jobs, which are named HOOK-…. All other Jobs succeed.
+// ends maps a hook's name to the state of its Jobs, named HOOK-…. Other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -70,7 +69,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a command such as "job migrate fails". It returns an error if no hook has the name.
+// set executes a command such as "job migrate fails". An unknown hook is an error.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

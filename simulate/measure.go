@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with the results that a script sets. Measurements without a set result succeed. The
-// meter needs no lock, because only one thread of a process runs at a time.
+// meter is an Analyzer with a script's results. Other measurements succeed. The meter needs no lock, because only one
+// thread of a process runs at a time.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
@@ -23,7 +23,7 @@ type meter struct {
 	counts int // the number of measurements so far
 }
 
-// reading is a metric's result: a phase or, if phase is "", a value to which the metric's conditions apply.
+// reading is a metric's phase or, if phase is "", a value for the metric's conditions.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -33,7 +33,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes the command "measure METRIC RESULT". RESULT is a phase, or a value in JSON.
+// set executes "measure METRIC RESULT". RESULT is a phase, or a value in JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")

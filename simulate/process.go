@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. Before each effect, it waits until the scheduler gives the outcome. Only one
-// thread of all processes runs at a time, so that the scheduler determines the order of all effects.
+// Process is one reconciler. Before each effect, it waits for the scheduler's outcome. Only one thread of all processes
+// runs at a time, so that the scheduler orders all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -29,7 +29,7 @@ type Process struct {
 	current *thread   // the thread that runs, or that Resume continues
 }
 
-// thread is a unit of a process's work: a whole pass, or one turn of a background loop (a pump).
+// thread is a whole pass, or one turn of a background loop (a pump).
 type thread struct {
 	name   string
 	next   Effect
@@ -52,7 +52,7 @@ type Parts struct {
 	Wrap    func(*Process, *reconciler.Options) // may replace parts before the reconciler is made; may be nil
 }
 
-// Start returns a process that has not read Git or the cluster yet.
+// Start returns a process that has read nothing yet.
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
@@ -70,7 +70,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate blocks the current thread before an effect, until Resume gives the outcome.
+// gate blocks the current thread until Resume gives the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -80,13 +80,13 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin starts a pass, runs it up to its first effect, and reports whether the pass has already ended.
+// Begin runs a pass up to its first effect, and reports whether it has already ended.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that starts at the given time, and advances with the cluster's clock.
+// clock returns a clock that starts at now and advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }
@@ -99,13 +99,13 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// Choose makes thread i the current thread, which the next Resume continues.
+// Choose selects the thread for the next Resume.
 func (p *Process) Choose(i int) {
 	p.current = p.threads[i]
 	p.next = p.current.next
 }
 
-// Resume gives the current thread an outcome, runs it up to its next effect, and reports whether the thread has ended.
+// Resume runs the current thread up to its next effect, and reports whether it has ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -21,7 +21,7 @@ type Script struct {
 
 const timelineFile = "timeline"
 
-// ParseScript reads a timeline, or a txtar archive that contains the timeline in a file with this name.
+// ParseScript reads a timeline, or a txtar archive with a file of this name.
 func ParseScript(data []byte) (Script, error) {
 	archive := txtar.Parse(data)
 	if len(archive.Files) == 0 {
@@ -41,7 +41,7 @@ func ParseScript(data []byte) (Script, error) {
 	return s, nil
 }
 
-// With replaces the script's timeline, and returns the text of the whole script.
+// With replaces the timeline, and returns the whole script.
 func (s Script) With(timeline string) []byte {
 	if s.archive == nil {
 		return []byte(timeline)
@@ -54,8 +54,8 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns the options for NewStory. The repository's files come from the tree or, if the tree is nil, from the
-// script. An empty cluster name selects the repository's only cluster.
+// Options returns the options for NewStory, with files from the tree or, if nil, from the script. An empty cluster name
+// selects the only cluster.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
@@ -86,7 +86,7 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	return o, fmt.Errorf("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
 }
 
-// maxLoaded is the largest size of a Story's files in bytes, because memory holds them. Manifests alone are smaller.
+// maxLoaded limits a Story's files in bytes, because memory holds them. Manifests are smaller.
 const maxLoaded = 256 << 20
 
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {

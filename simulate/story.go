@@ -20,7 +20,7 @@ import (
 // Branch is the users' branch in a story.
 const Branch = "main"
 
-// began is the time at which each Story starts: a Friday at noon.
+// began is each Story's start: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Story runs a script with a repository, a cluster and one reconciler. By default, pods become ready immediately.
@@ -51,7 +51,7 @@ type StoryOptions struct {
 	Options reconciler.Options // only Renderer and Log need values
 }
 
-// NewStory pushes the files to a new repository, but starts no process. Errors: InvalidError for the configuration.
+// NewStory pushes the files to a new repository. It starts no process. Errors: InvalidError for the configuration.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -93,7 +93,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch reads the head of main in the same way as the reconciler and the commands of gitrollout.
+// branch reads the head of main as the reconciler does.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state returns an app's state from its file in Git, or the zero State if there is no readable file.
+// state returns an app's state from Git, or the zero State without a readable file.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -173,7 +173,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs the controllers and the reconciler, without a change of the clock, until nothing more changes.
+// rest runs the controllers and the reconciler until nothing changes, at a fixed time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -199,7 +199,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// wait advances the clock by d. At each due time before the end, it runs the controllers and the reconciler.
+// wait advances the clock by d, and runs the controllers and the reconciler at each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -224,7 +224,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns edits that delete the files that keep lacks. They keep files directly in the folder .gitrollout.
+// without deletes the files that keep lacks, except files directly in the folder .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -19,7 +19,7 @@ type Timeline struct {
 	Failed int      `json:"failed"` // number of expectations that were not met
 }
 
-// Event is one command of a script and its results.
+// Event is a script's command and its results.
 type Event struct {
 	Line    int       `json:"line"`
 	At      time.Time `json:"at"` // the clock's time when the command ended
@@ -100,7 +100,6 @@ func (s *Story) play(e *Event) error {
 	return nil
 }
 
-// check compares an event's results with its expectations.
 func (e *Event) check() {
 	from := 0
 	for _, w := range e.wanted {
@@ -126,7 +125,7 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with the results below each command. Expectations that were not met begin with FAILED.
+// String returns the script with the results below each command. Failed expectations begin with FAILED.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -140,7 +139,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns a line for each app and each invalid app folder, and a line for an unreadable configuration.
+// status returns a line for each app and invalid app folder, and for an unreadable configuration.
 func (s *Story) status() (all []string) {
 	b := s.branch()
 	if b.Behind != nil {
@@ -214,7 +213,7 @@ func podsOf(d *kube.Deployment) (sets []string) {
 	return sets
 }
 
-// pinsOf returns a text for each Service of the app that selects only one version of a Deployment's pods.
+// pinsOf describes each Service of the app that selects one version of a Deployment's pods.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) {
 	for _, ref := range state.Inventory {
 		for _, rs := range d.Sets {
@@ -226,7 +225,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) 
 	return pins
 }
 
-// readable replaces each hash by its version, and each commit by the number of its push. The first push is #0.
+// readable replaces hashes by versions, and commits by the numbers of pushes, from #0.
 func (s *Story) readable(text string) string {
 	pairs := slices.Concat(rollout.Mapped(s.renders(), versions)...)
 	for i, id := range s.pushes {
@@ -236,7 +235,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions returns pairs of a hash and its version: for each template of a render, and for the render's release.
+// versions returns pairs of hash and version for a render's templates and release.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {

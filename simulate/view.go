@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is one process's access to the cluster. While the field Stale is true, reads return the state of the last
-// refresh, with the later writes that Cluster.wrote adds. The field Unseen has the reason, if the process knows it.
+// View is one process's access to the cluster. While Stale is true, reads return the last refresh, with later writes
+// from Cluster.wrote. Unseen has the reason, if the process knows it.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -26,12 +26,11 @@ type View struct {
 	toldAt   int                    // the value of Cluster.writes at the last call of Observe
 }
 
-// View returns a view of the cluster for a new process.
+// View returns a new process's view.
 func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, version: -1}
 }
 
-// refresh reads the newest state of the cluster, unless the view is stale.
 func (v *View) refresh() {
 	if v.version == v.cluster.version || (v.Stale && v.version >= 0) {
 		return
@@ -69,7 +68,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return err == nil && v.cluster.Kube.Serves(service, podHash), err
 }
 
-// SameTemplate implements reconciler.Observer. The model sets no default values, so equal templates have equal JSON.
+// SameTemplate implements reconciler.Observer. The model has no defaults, so equal templates have equal JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -94,7 +93,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. It adds the existing objects of a new kind to the simulated Kubernetes.
+// Know implements reconciler.Options.Know. It adds a new kind's existing objects to Kube.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -109,7 +108,7 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// OtherOwners implements reconciler.Observer. An owner is another app, or a controller in the field Cluster.foreign.
+// OtherOwners implements reconciler.Observer. Owners are other apps, and controllers in Cluster.foreign.
 func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -144,7 +143,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign returns an error if gitrollout generated o, and another app has an object with the same name.
+// refuseForeign returns an error if another app has the generated object o.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
@@ -153,7 +152,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply implements reconciler.Applier. It skips an object if the view shows that the cluster has the same content.
+// Apply implements reconciler.Applier. It skips objects with the same content in the view.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -191,7 +190,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// Unannotate implements reconciler.Annotations. It removes only the annotation that requests an abort (break glass).
+// Unannotate implements reconciler.Annotations, only for the abort annotation (break glass).
 func (v *View) Unannotate(_ context.Context, ref rollout.Ref, _, value string) error {
 	w, _ := rollout.WorkloadOf(ref)
 	return v.act(Effect{Verb: "unannotate", Object: ref.Kind + "/" + ref.Name}, func() {
@@ -209,7 +208,7 @@ func (v *View) SetRole(_ context.Context, namespace string, pod rollout.Pod, rol
 	})
 }
 
-// act asks the gate about the effect e, and runs the function do unless the gate fails the effect before it happens.
+// act runs do unless the gate fails the effect e before it happens.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {
@@ -218,7 +217,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. It reports another app's object as deleted, without a deletion.
+// Prune implements reconciler.Applier. It reports another app's object as deleted, but keeps it.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

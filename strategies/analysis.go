@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// runOf is one analysis that a release needs at its present step.
 type runOf struct {
 	workloads.Staged
 	name       string
@@ -23,7 +22,7 @@ type runOf struct {
 	before     time.Time           // when the watched release began; zero if the analysis is no watch
 }
 
-// isTried reports whether a release needs analyses at its steps. An already verified version (Fast) needs no analysis.
+// isTried reports whether a release needs analyses at its steps. A verified version (Fast) needs none.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
@@ -49,7 +48,6 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// neededRuns returns the analyses of the release in flight, and of the watch.
 func neededRuns(in Input) []runOf {
 	return append(wantedRuns(in.State, stagedIn(in)), watchRuns(in)...)
 }
@@ -60,7 +58,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns a run's name: web/soak for the step "soak", or web/step-2 if the second step has no usable name.
+// runName returns a run's name: web/soak for the step "soak", or web/step-2 if the name is unusable.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -87,7 +85,6 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. It marks running analyses as stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
 // Going returns a state's analyses that are still running.
@@ -98,7 +95,7 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
-// withAnalyses starts a state's runs, records changes that must survive a restart, and lists the due measurements.
+// withAnalyses starts runs, records changes that must survive a restart, and lists the due measurements.
 func withAnalyses(in, _ Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil && in.State.Watch == nil && d.State.Watch == nil {
 		return d
@@ -135,9 +132,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. If the parameter all is true, good measurements count too, as restarts repeat them. A
-// watch has no limit of errors and inconclusive measurements, so they are not recorded.
+// worthRecording reports whether a run has a verdict, a bad measurement, or a new number of consecutive errors. Good
+// measurements count only if all is true, as restarts repeat them. A watch has no limit of errors and inconclusive
+// measurements, so they are not recorded.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -156,7 +153,7 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	return false
 }
 
-// inWords returns a run's verdict as text. Before the verdict, it returns the progress of the run's metrics.
+// inWords returns a run's verdict as text or, before the verdict, its metrics' progress.
 func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
@@ -188,7 +185,7 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad describes the failed analysis of the release, or returns "". It ignores the analyses of other releases.
+// measuredBad describes the failed analysis of the release, or returns "".
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -199,7 +196,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence returns the reason for a run's phase: the metric that decided, its condition and its last three values.
+// evidence returns a run's deciding metric, its condition and its last three values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -223,7 +220,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns a run that a user must decide: the run is inconclusive, and no promotion has accepted it.
+// inconclusive returns a run that is inconclusive and that no promotion has accepted.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
@@ -235,7 +232,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records the user who accepted a workload's inconclusive runs, so that no later step waits for these runs.
+// acceptedBy records who accepted a workload's inconclusive runs, so that no later step waits for these runs.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -246,7 +243,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rol
 	return runs
 }
 
-// gateInconclusive keeps a workload at its step while one of its analyses is inconclusive and not accepted by users.
+// gateInconclusive keeps a workload at its step while an inconclusive analysis is not accepted.
 func gateInconclusive(in Input, m workloads.Staged) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
@@ -278,7 +275,7 @@ type Measure struct {
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
 
-	// Before is the time at which a comparison with the version before the release measures this version; else zero.
+	// Before is when a comparison with the version before the release measures this version; else zero.
 	Before time.Time
 }
 
@@ -292,7 +289,7 @@ type Result struct {
 	Message string
 }
 
-// Measured is a judged measurement, with the run that it belongs to.
+// Measured is a judged measurement of a run.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
@@ -303,7 +300,7 @@ type Measured struct {
 	Since time.Time      // the time from which the requests have the present weight; 0 while the weight changes
 }
 
-// Judge evaluates a result by its metric. The measuring goroutine calls Judge, because users' conditions may be slow.
+// Judge evaluates a result by its metric. The measuring goroutine calls Judge, as users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	if m.IsSteady {
@@ -323,7 +320,7 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue adds the due measurements to a decision. It also requeues the app for the next measurement.
+// measureDue adds the due measurements to a decision, and requeues the app for the next measurement.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
@@ -360,14 +357,14 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
-// Due returns the measurements that are due in the recorded state. It does not call Decide.
+// Due returns the measurements that are due in the recorded state.
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
-// Record adds a measurement to an app's runs. It ignores a measurement of an ended run or another release.
+// Record adds a measurement to an app's runs, unless the run has ended or the release is another.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

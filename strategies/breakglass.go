@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// RequestedAbort returns the text of a request in the cluster that aborts the release in flight without Git, or "".
+// RequestedAbort returns the text of a request in the cluster that aborts the release in flight, or "".
 func RequestedAbort(in Input) string {
 	in.State = workloads.Reopened(in.State)
 	for _, w := range requestWorkloads(in) {
@@ -23,21 +23,20 @@ func RequestedAbort(in Input) string {
 }
 
 // aborts reports whether a request aborts the release in flight. The serial number identifies the attempt. If a step
-// applies the stable template, the request has its hash. Without a stable version, nothing can be aborted.
+// applies the stable template, the request has its hash.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
 		(b.Release == r.Hash || b.Release == r.Templates[w] || b.Release == stable.Templates[w])
 }
 
-// requestWorkloads returns the workloads that have a request to abort, sorted.
 func requestWorkloads(in Input) []rollout.Workload {
 	all := slices.SortedFunc(maps.Keys(in.Observed.Workloads), rollout.Workload.Compare)
 	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
 // IsRolledBack reports whether all pods have the stable version after a rollback, by its decision. The rollback is not
-// recorded, or its record still has the phase Aborting, for example because a hook runs after the rollback.
+// recorded, or its record still has the phase Aborting, for example because a hook runs.
 func IsRolledBack(in Input, d Decision) bool {
 	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
 	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {
@@ -54,11 +53,11 @@ type AbortRequest struct {
 	Value    string
 }
 
-// requestStays is how long a request that aborts nothing stays in the cluster, so that users see the warning.
+// requestStays is how long a request that aborts nothing stays visible to users.
 const requestStays = time.Hour
 
-// FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback is recorded, and
-// old requests that abort nothing. It omits malformed requests and requests with a later serial number.
+// FinishedRequests returns the removable requests: requests whose rollback is recorded, and old requests that abort
+// nothing. It omits malformed requests and later serial numbers.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -77,7 +76,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request in the cluster that is not recorded in Git yet or has no effect.
+// RequestWarnings returns a warning for each request that is not recorded in Git yet or has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

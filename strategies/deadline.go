@@ -30,7 +30,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns a step's deadline: the given number of seconds after since, the time of the last progress.
+// deadlineOf returns a step's deadline. The parameter since is the time of the last progress.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -42,7 +42,6 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady returns when the newest ready pod became ready, or the parameter since if that time is later.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -50,8 +49,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods after the parameter since, and when the last of these pods became
-// ready. A pod that is ready again after a crash does not raise the number.
+// peakOf returns the largest number of ready new pods, and when the last of these pods became ready. A pod that is
+// ready again after a crash does not raise the number.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -60,8 +59,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with each workload's largest number of ready pods (Peak). Each record is a
-// commit. So a new peak is recorded only if more than half the deadline has passed since the recorded peak.
+// withPeaks returns the progress with each workload's Peak. Each record is a commit, so a new peak is recorded only
+// after half the deadline since the recorded peak.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -76,7 +75,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when the oldest pod of a version was created, or the parameter since if that time is later.
+// firstMade returns the creation time of a version's oldest pod, at least since.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -104,8 +103,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak of ready pods
-// count as progress. A workload that is paused, on hold or waiting for another workload has no deadline.
+// deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak count as
+// progress. A workload that is paused, on hold or waiting for another workload has none.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -167,7 +166,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline by which the cluster must accept all objects of a release that has passed its steps.
+// refused returns the deadline by which the cluster must accept all objects of a release past its steps.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -180,7 +179,7 @@ func refused(in Input) (first deadline) {
 }
 
 // lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod restart the deadline. It ends once all pods were available, because analyses notice lost pods.
+// ready pod restart the deadline. It ends once all pods were available: analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
@@ -202,7 +201,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether a workload waits at its step for pods alone, not for a user, a time or the calendar.
+// waitsForPods reports whether a workload waits for pods alone, not for a user, a time or the calendar.
 func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)
@@ -215,7 +214,6 @@ func isPodsStage(m workloads.Staged) bool {
 	return is
 }
 
-// promotedAt returns when the last workload of a release finished its steps.
 func promotedAt(s rollout.State) time.Time {
 	at := s.Release.Since
 	for _, p := range s.Progress {

@@ -52,7 +52,7 @@ type Decision struct {
 	Measure  []Measure // the measurements that are due
 	Stale    bool      // the cluster has the objects of a newer state, so nothing may be applied
 
-	// Ask is the next question to the cluster; nil if none is left. The answer may change the decision.
+	// Ask is the next question to the cluster; nil if none is left.
 	Ask *Ask
 }
 
@@ -84,7 +84,7 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. The parameter given is the input before Decide prepares it.
+// adjustments change each decision, in this order. The parameter given is the unprepared input.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
 	withWatch,     // begins a watch, whose analyses the next adjustment starts
@@ -100,7 +100,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withQuestion,  // depends on State.Source, which is final here
 }
 
-// withKnownHold keeps the recorded State.Held if its problem is unchanged. It makes the texts of a new state printable.
+// withKnownHold keeps the recorded State.Held if its problem is unchanged, and makes texts printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
@@ -112,7 +112,6 @@ func withKnownHold(_, given Input, d Decision) Decision {
 	return d
 }
 
-// withSubject gives each transition a commit subject. A decision that does not change the state has no subject.
 func withSubject(in, given Input, d Decision) Decision {
 	switch same := d.State.Equal(&given.State); {
 	case same:
@@ -150,7 +149,7 @@ func decide(in Input) Decision {
 	return decideAtRest(in)
 }
 
-// decideHeld keeps the app's version if the head is unusable. Aborts, deadlines, rollbacks and running hooks continue.
+// decideHeld keeps the version if the head is unusable. Aborts, deadlines, rollbacks and running hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -179,7 +178,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app with an unreadable head. It returns zero if no timer is needed.
+// heldUntil returns when to decide again about an app with an unreadable head; zero: no timer.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -200,8 +199,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds the app, because its objects in the cluster come from a newer state. Either the state branch was rolled
-// back, or this process has not fetched a newer push yet. Applying the old state would undo a transition.
+// stale holds the app, because its objects come from a newer state. The state branch was rolled back, or a newer push
+// is not fetched yet. Applying the old state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -226,13 +225,13 @@ type Ask struct {
 	Accept    string           // does the API server accept the objects of Decision.State at this commit?
 }
 
-// Need names a Service and a version. A pod of the version must be a ready endpoint of the Service.
+// Need names a Service and a version that must have a ready endpoint in the Service.
 type Need struct {
 	Service rollout.Ref
 	PodHash string // pod-template-hash of the version's pods
 }
 
-// Answers holds the cluster's answers to one app's questions in one pass. Each field answers one field of Ask.
+// Answers holds the cluster's answers of one pass. Each field answers one field of Ask.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -245,7 +244,7 @@ type Answers struct {
 // IsHealed reports whether the cluster accepted the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head is unusable: it is unreadable or has no objects, or the API server refuses its objects.
+// HeadErr returns why the head is unusable: unreadable, without objects, or refused by the API server.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -256,8 +255,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied returns an error for a render without objects if the app still has objects. A generator may have written an
-// empty file. Argo CD's automated sync refuses such a render as well, unless allowEmpty is set.
+// Emptied returns an error for a render without objects if the app has objects, as a generator may write an empty file.
+// Argo CD's automated sync refuses such a render too, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -266,8 +265,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("restore the objects, or remove the whole folder to remove the app")
 }
 
-// withQuestion sets a decision's next question. Rollbacks and stale decisions ask nothing. Ask.Heal is first, because
-// its apply may change the other answers. Ask.Accept is last, because other answers may keep the old commit.
+// withQuestion sets a decision's next question. Ask.Heal is first, because its apply may change other answers.
+// Ask.Accept is last, because other answers may keep the old commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -287,7 +286,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which live workloads without a hash annotation equal Git. It returns nil if all answers are known.
+// askAdoptable asks which live workloads without a hash annotation equal Git.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -305,7 +304,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks which of the given versions have a ready endpoint. It returns nil if all answers are known.
+// askEndpoints asks which of the given versions have a ready endpoint.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {
@@ -314,7 +313,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the Service and version that must have a ready endpoint before routers send requests to the version.
+// needsOf returns the Service and version that must have a ready endpoint before routers use the version.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" || m.Want().Canary == 0 {

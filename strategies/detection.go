@@ -34,9 +34,8 @@ type Detection struct {
 
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
-// Detections returns the compared metrics of a release, without figures. The parameter specs has the specs of all
-// workloads of the app, and s is the app's record or nil. Metrics of experiments, histograms and metrics with "by" are
-// not listed.
+// Detections returns the compared metrics of a release, without figures. The parameter specs has all specs of the app,
+// and s is its record or nil. Metrics of experiments, histograms and metrics with "by" are not listed.
 func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detection) {
 	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
 		return nil
@@ -76,7 +75,7 @@ func isUndetected(m rollout.Metric) bool {
 	return m.Compare == nil || m.Compare.Histogram || m.Compare.By != "" || m.FailureLimit < 0
 }
 
-// share returns the new version's share of all requests at a stage of a forecast that begins at the first stage.
+// share returns the new version's share of all requests at a stage.
 func (f Forecast) share(stage int) float64 {
 	s := f.Stages[stage]
 	if n := s.Canary + s.Stable; !f.Routed && f.Strategy == plan.StrategyCanary && n > 0 {
@@ -121,8 +120,8 @@ func measurements(m rollout.Metric) int {
 	return m.Count
 }
 
-// trafficOf returns the rate of requests and stable's share of bad requests in the record's newest evidence of a
-// metric, or else assumed numbers. Both have two digits, so that a Known helps while the evidence grows.
+// trafficOf returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
+// numbers. Both have two digits, so that a Known helps while the evidence grows.
 func trafficOf(s *rollout.State, w rollout.Workload, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	if s == nil || analysis.WindowOf(m) != analysis.WindowWeight {
@@ -143,7 +142,6 @@ func trafficOf(s *rollout.State, w rollout.Workload, m rollout.Metric) (rates []
 	return rates, stable
 }
 
-// rounded rounds a number to significant digits.
 func rounded(v float64, digits int) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	return v
@@ -169,7 +167,7 @@ func (k Known) Fill(all []Detection) {
 	}
 }
 
-// Text returns a sentence about s. The method Fill must have set the figures.
+// Text returns a sentence about s. Fill must precede it.
 func (s Detection) Text() string {
 	text := fmt.Sprintf("%s of %s at step %d", s.Metric, s.Workload.Name, s.Step)
 	if s.Fix != "" {

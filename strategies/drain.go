@@ -9,17 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A strategy that moves all users together, by a Service or by routes, may keep the old version's pods for a while.
-// Such a release is recorded as stable, and the old version as State.Draining. Decide and Desired treat the release as
-// in flight. Reopened and withDraining convert between the two forms.
+// A strategy that moves all users together may keep the old version's pods for a while. The release is then recorded as
+// stable, and Decide and Desired treat it as in flight. Reopened and withDraining convert between the two forms.
 //
-//	              on record                   in Decide and Desired
-//	Phase         Healthy                     Paused: old pods stay; Promoting: old pods stop
-//	Stable        the new version             the old version
-//	Release       –                           the new version
-//	Draining      old version and progress    not nil
+// 	              on record                   in Decide and Desired
+// 	Phase         Healthy                     Paused: old pods stay; Promoting: old pods stop
+// 	Stable        the new version             the old version
+// 	Release       –                           the new version
+// 	Draining      old version and progress    not nil
 
-// withDraining records a release as stable while old pods are kept. A release that is rolled back stays in flight.
+// withDraining records a release as stable while old pods are kept. A rollback stays in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -33,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release in flight. Old pods may remain. Each workload needs one ready
-// new pod. A workload without replicas needs none, but no gate may keep it at its step.
+// areMoved reports whether all requests go to the release in flight. Each workload needs one ready new pod. A workload
+// without replicas needs none, but no gate may keep it at its step.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -67,7 +66,7 @@ func hasArrived(m workloads.Staged, in Input) bool {
 }
 
 // isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis still
-// has to run. Such a release ends before the next release starts. Workloads without replicas are ignored.
+// has to run. Such a release ends before the next release starts.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -108,7 +107,7 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer keeps a stable release's old pods for a while. It removes them immediately if the next release may start.
+// keepFormer keeps a stable release's old pods for a while, unless the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
@@ -163,7 +162,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the next State.Pong: the workloads whose stable pods are behind the pong Service after this release.
+// swapped returns the next State.Pong: the workloads whose stable pods will be behind the pong Service.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

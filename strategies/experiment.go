@@ -19,7 +19,7 @@ import (
 // If templates have weights, requests reach their pods from the record until the analyses end. The objects are removed
 // when proxies know the new routes, also in a rollback. Other rollbacks remove them with the first apply.
 
-// experimentAt returns a workload's experiment, and whether it runs now. In a suspended workload, it does not run.
+// experimentAt returns a workload's experiment, and whether it runs. It never runs in a suspended workload.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	leaves := s.Phase == rollout.Aborting && workloads.IsHeld(s) && mayShare(m)
@@ -32,7 +32,7 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to the experiment's pods. It waits for routers, unless they refuse, and for proxies.
+// endShares ends the requests to the experiment's pods. It waits for proxies, and for routers unless they refuse.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -48,14 +48,13 @@ func endShares(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// hasExperimentPods reports whether pods of the present step's experiment may exist.
 func hasExperimentPods(in Input, m workloads.Staged) bool {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	hasPods := func(p experimentPods) bool { return p.live.Desired > 0 }
 	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), hasPods)
 }
 
-// experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.
+// experimentObjects returns the objects of a state's experiments, except of a version with unknown manifests.
 func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object) {
 	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)
@@ -87,7 +86,6 @@ func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object)
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. All their pods get the new pod template.
 func experimentsAhead(r *rollout.Render, known plan.Cache) (all []rollout.Object) {
 	for _, spec := range r.Specs {
 		from, found := workloads.WorkloadOf(r, spec.Workload)
@@ -106,7 +104,6 @@ func experimentsAhead(r *rollout.Render, known plan.Cache) (all []rollout.Object
 	return all
 }
 
-// experimentPods holds the observed pods of one template of an experiment.
 type experimentPods struct {
 	rollout.ExperimentTemplate
 	live    rollout.Revision
@@ -126,7 +123,7 @@ func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPod
 	})
 }
 
-// experimentRuns returns the analyses of a workload's experiment. They begin once the experiment's pods are available.
+// experimentRuns returns an experiment's analyses, which begin once its pods are available.
 func experimentRuns(m workloads.Staged) []runOf {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
@@ -137,8 +134,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	})
 }
 
-// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is missing. The field Latest
-// or Stable gets the pod-template-hash of the experiment's own pods, if the experiment has pods of that version.
+// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is missing. Latest or Stable
+// gets the pod-template-hash of the experiment's own pods, if any.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Since = *w.Available // the experiment's weights last from then on

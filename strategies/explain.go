@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Explanation describes one workload of an app for display: its stages, its observed pods and its present wait.
+// Explanation describes one workload for display: its stages, observed pods and present wait.
 type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  plan.Strategy
@@ -99,7 +99,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns why a workload waits, for callers that have not observed the cluster. It uses only the recorded state.
+// unseen returns why a workload waits, from the recorded state alone.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// rivals returns the metrics that share alpha with the metrics of an analysis: all metrics of the release, or of the
-// watch.
+// rivals returns the metrics that share alpha with an analysis: all metrics of the release, or of the watch.
 func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	if w.before.IsZero() {
 		for _, m := range stagedIn(in) {
@@ -27,8 +26,7 @@ func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	return metrics
 }
 
-// relatives returns the runs whose evidence counts with the evidence of an analysis: all runs of the release's present
-// attempt, or of the watch.
+// relatives returns the runs whose evidence counts with an analysis: all runs of the present attempt, or of the watch.
 func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.AnalysisRun {
 	release := cmp.Or(in.State.Release, in.State.Stable)
 	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
@@ -56,8 +54,8 @@ func familyOf(all []rollout.Metric, m rollout.Metric) (f analysis.Family) {
 	return f
 }
 
-// weighed adds a measurement to the evidence of a metric. It fails the measurement if the release's evidence suffices.
-// The parameter runs has all runs of the release.
+// weighed adds a measurement to a metric's evidence, and fails it if the evidence in runs, all runs of the release,
+// suffices.
 func weighed(
 	f analysis.Family, runs []rollout.AnalysisRun, m rollout.Metric, got Measured,
 ) (rollout.Measurement, *rollout.Sequential) {

@@ -106,7 +106,6 @@ func (f *Forecast) add(s ForecastStage) {
 	}
 }
 
-// forecaster steps through the stages of a forecast with a simulated clock.
 type forecaster struct {
 	in    Planned
 	plan  *plan.Compiled
@@ -137,7 +136,6 @@ func (c *forecaster) open() string {
 	return waitText(shut)
 }
 
-// stage returns the forecast of the present stage, and advances the clock by the stage's least duration.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
 	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}
@@ -209,7 +207,7 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 }
 
 // waitForAnalysis sets the least duration of an analysis. For example, 5 measurements at an interval of 1m take 4m,
-// because the first measurement is immediate. A measurement that starts late takes additional time.
+// because the first measurement is immediate.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
@@ -225,15 +223,15 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 }
 
 // batches returns in how many batches a rolling update starts the missing pods. At most maxSurge + maxUnavailable pods
-// start per minReadySeconds. If the parameter extra is larger than maxSurge, extra replaces maxSurge. For example, 10
-// pods with maxSurge 2 and maxUnavailable 1 start in four batches.
+// start per minReadySeconds. The parameter extra replaces a smaller maxSurge. For example, 10 pods with maxSurge 2 and
+// maxUnavailable 1 start in four batches.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn
 }
 
-// GoesOn returns each workload's progress after the release in flight continues with the steps in head. If back is
-// true, the release is first rolled back to the stable version, and then starts again at its first step.
+// GoesOn returns each workload's progress if the release in flight continues with the steps in head. If back is true,
+// it is first rolled back, and then starts again at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	// The requests to experiments have ended by then.
 	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })
@@ -241,7 +239,7 @@ func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []
 	return d.State.Progress, d.Rollback
 }
 
-// IsFast reports whether a release of a render skips pauses and weights because its version was verified before.
+// IsFast reports whether a release skips pauses and weights because its version was verified before.
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

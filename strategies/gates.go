@@ -13,13 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gate is a condition under which a workload stays at its step.
 type gate struct {
 	name    string
 	verdict func(Input, workloads.Staged) verdict
 }
 
-// verdict is the result of a gate: whether the workload may leave its step and, if not, why.
+// verdict is the result of a gate.
 type verdict struct {
 	done   bool
 	by     string    // the author whose promotion opened the gate; "" if no promotion was needed
@@ -67,7 +66,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a workload at its step while its document says "paused: true" or the promotion file says "hold".
+// gateHold keeps a workload at its step while its document says "paused: true" or the promotion file "hold".
 func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -75,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder returns a text that names the promotion file or document that holds a release. It returns "" without a hold.
+// holder names the promotion file or document that holds a release; "" without a hold.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -86,7 +85,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	return ""
 }
 
-// keptBack returns the text of holder for the release of the head, before this release starts.
+// keptBack returns holder's text for the head's release, before this release starts.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -95,7 +94,7 @@ func keptBack(in Input) string {
 	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
-// gateHealed keeps a workload at its step until the cluster has accepted the step's objects.
+// gateHealed waits until the cluster has accepted the step's objects.
 func gateHealed(in Input, m workloads.Staged) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
@@ -104,7 +103,7 @@ func gateHealed(in Input, m workloads.Staged) verdict {
 	return verdict{paused: ok && s.Wait.Traits().Pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a workload without replicas at its step, unless a full promotion or the other workloads move it.
+// gateSuspended keeps a workload without replicas, unless a full promotion or the other workloads move it.
 func gateSuspended(in Input, m workloads.Staged) verdict {
 	if !isSuspended(m) || in.Promotion.OpensAll(in.State.Release.Hash) || ridesAlong(m, in) {
 		return verdict{done: true}
@@ -115,10 +114,9 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
-// isSuspended reports whether a workload has no replicas and has not reached its promotion step.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because all others have moved to the new version.
+// ridesAlong reports whether a workload without replicas advances because all others have moved.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
@@ -156,7 +154,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns, for display, a hold's reason from the promotion file. The recorded state has only the author.
+// reasonOf returns a hold's reason from the promotion file. The recorded state has only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -164,7 +162,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld takes the missing author of a promotion file from the recorded hold. A new process may not know the author.
+// whoHeld takes a missing author from the recorded hold. A new process may not know the author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -192,7 +190,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// gateBase keeps a workload at its step while Kubernetes wrongly gives all its pods the new version.
+// gateBase waits while Kubernetes wrongly gives all pods the new version.
 func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}
@@ -202,8 +200,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow keeps a workload at its step while the calendar allows no releases. A step or a promotion that has begun
-// still finishes. A version that was verified before is not delayed, because users may need to return to that version.
+// gateWindow waits while the calendar allows no releases. A step or promotion that has begun still finishes. A verified
+// version is not delayed, because users may need to return to it.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -218,7 +216,7 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
 // waitForWindow keeps an app at its commit while the calendar allows no releases or the head's release is on hold. The
-// recorded message has the time when the calendar opens, if that time is known.
+// message has the time when the calendar opens, if known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -244,7 +242,6 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	return d, true
 }
 
-// beforeRelease sets the phase of an app whose next release cannot start yet.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
 	isOver := s.Release == nil && s.Rollback == nil // for example, after a rollback
@@ -260,7 +257,7 @@ func untilOnly(message string) string {
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while the next version cannot start, because no stable version serves users.
+// finishFirst continues a first deployment while the next version waits, because no stable version serves users.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait
@@ -272,8 +269,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a workload at its step until all routers have accepted its routes and all proxies use these routes.
-// If users have edited the weight of the present step, the gate first waits until pods are ready for the new weight.
+// gateRouters waits until all routers have accepted the routes and all proxies use them. If users have edited the
+// present weight, the gate first waits until pods are ready for the new weight.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)

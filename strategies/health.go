@@ -20,7 +20,7 @@ const (
 	takenFor       = 10 * time.Second // another manager that undoes an apply does so within this time
 )
 
-// Health holds the times at which an app and its objects became healthy or unhealthy, as one process observed them.
+// Health holds when an app and its objects became healthy or unhealthy, as one process observed them.
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
@@ -36,7 +36,7 @@ type Unhealthy struct {
 	Left  int // the old pods of a restart at the last observation, -1 without a restart; a smaller number is progress
 }
 
-// Seen returns the health after another observation. A release has its own deadlines, so Seen returns the zero Health.
+// Seen returns the health after another observation. During a release, it is zero: releases have own deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,8 +62,8 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply, from the errors for Lasts and for Why. It keeps an earlier failure after a
-// success; Seen clears it later.
+// Applied returns the health after an apply, from the errors for Lasts and Why. An earlier failure stays until Seen
+// clears it.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
 	if errors.Is(other, rollout.ErrOverwritten) { // an apply without a release in flight returns it
 		lasting, other = errors.Join(other, lasting), nil
@@ -90,7 +90,7 @@ type ailment struct {
 	deadline time.Duration
 }
 
-// Ailing describes the unhealthy objects of an app without a release in flight. During a release, it returns "".
+// Ailing describes the unhealthy objects of an app; "" during a release.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
@@ -160,13 +160,13 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether health depends on a workload's pods. Without a Rollout document, only Deployments count.
+// isCounted reports whether health depends on a workload's pods. Without a document, only Deployments count.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := in.Source.Spec(w)
 	return staged || w.Kind == ""
 }
 
-// withHealth records after a deadline that an app is unhealthy, and after a minute of health that it is healthy again.
+// withHealth records health problems after a deadline, and health after a minute.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition for a release's "before", "after" or "abort" hooks, or false if all have ended.
+// runHooks returns the next transition for a release's hooks, or false if all have ended.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -48,7 +48,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook that holds the app, or "". Users can retry it, because no release was rejected.
+// FailedHook returns the failed hook that holds the app, or "". Users can retry it.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -61,7 +61,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the failed hooks whose failure is ignored (hook.Hook.Continues), of the present version.
+// Disregarded returns the present version's failed hooks whose failure is ignored (hook.Hook.Continues).
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -84,11 +84,11 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft limits the recorded runs of hooks that are no longer in Git, such as hooks with random names.
+// mostLeft limits the recorded runs of hooks that left Git, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records a run of the hook before the Job is created. It first deletes interrupted Jobs and surplus old
-// Jobs, because a Job without a recorded run is never deleted.
+// beginHook records a run before the Job is created. It first deletes interrupted and surplus old Jobs, because a Job
+// without a recorded run is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -146,8 +146,8 @@ func beginHook(
 	return d
 }
 
-// unversioned removes parts with a digit from a hook's name. So ns/migrate-v12 and ns/migrate-1.2.3 become ns/migrate.
-// Many hooks have a version in their names, because Jobs are immutable.
+// unversioned removes parts with a digit from a hook's name: ns/migrate-v12 becomes ns/migrate. Many names have a
+// version, because Jobs are immutable.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -161,9 +161,9 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook observes the running hook and records its end. It also waits for the hook of another release, because two
-// migrations must not overlap. It interrupts another release's Job if the hook's annotation allows that, or if the
-// Job's pod does not start, for example without an image.
+// awaitHook observes the running hook and records its end. It also waits for another release's hook, because migrations
+// must not overlap. It interrupts another release's Job if the Job's annotation allows that, or if the pod does not
+// start.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -225,8 +225,8 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with the result of its Job. The result isOver is false while the Job runs. A Job is late if it
-// has not ended a minute after its hook's deadline. The hook is nil if Git no longer has it.
+// endOf returns a run with its Job's result. The result isOver is false while the Job runs. A Job is late a minute
+// after its hook's deadline. The hook is nil if Git no longer has it.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Hooks are Jobs that run around a release. A Job is recorded as Running before it is created. The end of a Job is
-// recorded before anything else happens, so that a restarted process finds the Job again.
+// Hooks are Jobs that run around a release. A Job's start and end are recorded first, so that a restarted process finds
+// the Job again.
 //
-//	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
+// 	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
 // A "before" Job runs before any change to the app. An "after" Job runs once the release gets all requests, before the
 // release is stable. An "abort" Job runs after the rollback. Only one Job runs at a time, even of different releases.
@@ -30,12 +30,11 @@ type HookJob struct {
 // Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is the time within which a Job must start a pod if another release's Job waits. A slower Job is deleted.
 const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed
 
-// started runs the Jobs before a release. When these Jobs have ended, it returns the parameter start.
+// started runs the Jobs before a release, and then returns start.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -59,8 +58,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that has not started because of hooks, a freeze, a window or a hold. It returns nil if
-// there is no such release. It also returns nil for a first deployment outside its window, which users cannot abort.
+// Coming returns the release that hooks, a freeze, a window or a hold keep from starting, or nil. It is nil for a first
+// deployment outside its window, which users cannot abort.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -75,7 +74,7 @@ func Coming(in Input) *rollout.Release {
 	return &release
 }
 
-// keptByHook holds an app at its version while a hook that must precede the next change runs.
+// keptByHook holds an app while a hook that must precede the next change runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -91,13 +90,12 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	return d
 }
 
-// isOfStable reports whether the release is the stable version. If so, Git has changed hooks but no pod template.
 func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the changed hooks of a commit without a new version, before the rest of the commit is applied. A hook
-// that is new in Git first runs with the next version.
+// changed runs the changed hooks of a commit without a new version before the rest is applied. A new hook first runs
+// with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -129,7 +127,7 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head's render with only the hooks that Git has changed. It omits unchanged and new hooks.
+// changedHooks returns the head's render with only its changed hooks.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -148,7 +146,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs a release's "after" hooks before the release becomes stable. It returns false if no hook is left.
+// afterwards runs the "after" hooks before a release becomes stable; false if none is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -157,7 +155,7 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// rolledBack runs the abort hooks after a rollback. It returns false if no hook is left to run.
+// rolledBack runs the abort hooks after a rollback; false if none is left.
 func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
@@ -169,7 +167,7 @@ func rolledBack(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf returns the known render of a version: from the head, the source or the abandoned release, else nil.
+// renderOf returns the known render of a version, else nil.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -189,8 +187,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job that is deleted for a newer release. The Job is deleted only when the newer hook
-// begins. If it were deleted earlier, it would be created again.
+// interrupted is the message of a Job deleted for a newer release, once the newer hook begins. A Job that is deleted
+// earlier would be created again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay unchanged for the running Job.
@@ -205,7 +203,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks observes a running Job after its release has ended, such as by a revert, to record the end of the Job.
+// withHooks observes a running Job after its release has ended, such as by a revert, to record its end.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {
@@ -217,7 +215,7 @@ func withHooks(in, given Input, d Decision) Decision {
 	return d
 }
 
-// failed returns the decision after the failure of a hook, which stops the release.
+// failed returns the decision after a failed hook, which stops the release.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
@@ -235,7 +233,6 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	return rollback(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
 
-// refuse rejects a release before any of its pods start.
 func refuse(in Input, release rollout.Release, why cause) Decision {
 	s := rejected(in, in.State, release, why)
 	s.Stable, s.Hooks = newestStable(in), pastHooks(s.Hooks)
@@ -251,7 +248,6 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	return d
 }
 
-// notBegun holds an app without a stable version after the failure of a hook before its release.
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s did not begin: %s; change the hook and push, "+
 		"or run the hook again without a change: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit)
@@ -259,7 +255,6 @@ func notBegun(in Input, why rollout.Rejection) Decision {
 	return d
 }
 
-// hookInFlight observes the running hook of the release in flight. It returns false if no hook runs.
 func hookInFlight(in Input) (Decision, bool) {
 	s := in.State
 	i := runningHook(s)
@@ -270,7 +265,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hook runs as past, because their attempt is over. A running hook still delays the next hook.
+// pastHooks marks all hook runs as past. A running hook still delays the next hook.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

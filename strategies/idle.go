@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideAtRest handles an app without a release in flight.
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
@@ -61,7 +60,6 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps the running version, because the version at the head would replace all pods without steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
@@ -70,8 +68,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no Rollout documents, or nil if it is unknown. If the head
-// has hooks and no document, the version is the app's content. Otherwise it has the templates from unstaged.
+// standing returns the running version of an app that had no Rollout documents, or nil if unknown. Without documents
+// but with hooks, it is the app's content; else it has the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -87,7 +85,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the pod templates of workloads that get their first Rollout document now and run only Git's version.
+// unstaged returns the pod templates of workloads that get their first document and run only Git's version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -103,9 +101,9 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would get a new version without steps. In one commit, the workload gets its Rollout
-// document and a new version, and its previous version is unknown or not on all pods. A return to a version that still
-// has pods is allowed.
+// unsettled returns why a workload would get a new version without steps. Its first Rollout document and a new version
+// share a commit, and its previous version is unknown or not on all pods. A return to a version that still has pods is
+// allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -134,7 +132,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds workloads with a first Rollout document to the stable version, so that their next version has steps.
+// joined adds workloads with a first Rollout document to the stable version, so that the next version has steps.
 func joined(in Input) rollout.State {
 	s, templates := in.State, unstaged(in)
 	if len(templates) == 0 {
@@ -152,14 +150,14 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no workload of the head has a stable version, so that the release is a first deployment.
+// noneRuns reports whether no workload of the head has a stable version.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
 
-// follow applies a commit without a new version, such as a change of Services, to an app at its stable version.
+// follow applies a commit without a new version, such as a change of Services, to an app at rest.
 func follow(in Input) Decision {
 	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
@@ -177,7 +175,7 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision while the head has a rejected version and all users are on the stable version.
+// degraded returns the decision while the head has a rejected version.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {
@@ -201,7 +199,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again. A new promotion file does not restore the rejection.
+// withRetry drops the rejection of a version that is tried again.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -209,7 +207,7 @@ func withRetry(in Input) Input {
 	return in
 }
 
-// isTriedAgain reports whether a rejected release may start again, after a later retry or a change of its failed hook.
+// isTriedAgain reports whether a rejected release may start again, after a retry or a change of its failed hook.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
@@ -229,7 +227,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether users can retry the head's version: it was rejected, and none of its documents is missing.
+// CanRetry reports whether users can retry the head's version: it was rejected, and no document is missing.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

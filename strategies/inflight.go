@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideInFlight handles a release that is at its steps or being promoted.
 func decideInFlight(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
@@ -102,7 +101,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat returns why the release in flight must be rolled back, or "" if the release may continue.
+// mustRetreat returns why the release in flight must be rolled back, or "".
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -187,9 +186,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod can change the decision. With a router, that is when proxies know the pod. If
-// updates are in place or pods are surplus, the ready pod may replace another pod after minReadySeconds. This also
-// applies during a pause, because replicas may change.
+// nextPod returns when the next ready pod can change the decision: with a router, when proxies know it. If updates are
+// in place or pods are surplus, it may replace a pod after minReadySeconds, also during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -230,7 +228,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that a workload has lost its replicas or has replicas again. The step begins anew in both cases.
+// suspended records that a workload lost its replicas or has replicas again. The step begins anew.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -241,7 +239,7 @@ func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// moveOf returns a workload's progress after a verdict, and a text about the change, "" if nothing changes.
+// moveOf returns the progress after a verdict, and a text about the change, "" without one.
 func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -285,8 +283,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision if no workload moves in this pass. The app is Paused while all workloads wait for users or
-// the clock. The app is Stalled after a deadline, or if a gate cannot open by itself.
+// rest returns the decision if no workload moves. The app is Paused while all workloads wait for users or the clock.
+// The app is Stalled after a deadline, or if a gate cannot open by itself.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -331,7 +329,6 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 	}
 }
 
-// decidePromoting keeps the release in flight until all users are on the new version.
 func decidePromoting(in Input) Decision {
 	s := in.State
 	switch {
@@ -377,7 +374,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason returns a stall's recorded reason in place of a new reason, because messages about pods often change.
+// toldReason keeps a stall's recorded reason, because messages about pods often change.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason
@@ -385,7 +382,6 @@ func toldReason(s rollout.State, reason string) string {
 	return reason
 }
 
-// complete makes a release stable once its hooks have run.
 func complete(in Input) Decision {
 	if d, waits := afterwards(in); waits {
 		return d

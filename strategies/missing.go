@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument decides about a release after a Rollout document or Deployment was removed from Git. Aborts, reverts,
-// full promotions and promotions in progress use the documents of the last applied commit. Otherwise the app is held.
+// withoutDocument decides after a Rollout document or Deployment left Git in flight. Aborts, reverts, full promotions
+// and promotions in progress use the last applied documents. Otherwise the app is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the render of State.Source with the field "paused" of each spec from the head. Users may edit it.
+// followed returns the render of State.Source with "paused" from the head, which users may edit.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports whether Git has lost a workload of the stable version and has a new workload with another version.
-// The text names both workloads. All pods of the new workload would start together, without steps and gates.
+// Renamed reports whether Git has lost a stable workload and has a new workload with another version, and names both.
+// All pods of the new workload would start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -89,8 +89,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the Rollout document of a workload in flight. If so, the app is held,
-// except during promotion. If the head has the stable version's pod templates, the release is reverted instead.
+// LacksDocument reports whether a head lacks the document of a workload in flight. If so, the app is held, except
+// during promotion. If the head has the stable version's pod templates, the release is reverted instead.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -114,7 +114,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if it has another version, from source.
+// releaseSpecs returns the specs of the release in flight: from the head or, if it differs, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

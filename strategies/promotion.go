@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates during one attempt of one release. The file names the release's hash, and may name
-// workloads and steps. State.Spent is the digest of a promotion file without effect. Such a file is for an earlier
-// attempt, for steps that have changed, or for a version that already serves all users.
+// A promotion file opens gates during one attempt of one release, named by its hash, and may name workloads and steps.
+// State.Spent is the digest of a file without effect: for an earlier attempt, changed steps, or a version that already
+// serves all users.
 
-// prepared removes an unusable head or promotion file from the input, and adds a cache of compiled specs.
+// prepared removes an unusable head or promotion file, and adds a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion, or "". It forbids promotions that skip or shorten a step.
+// refusal returns the policy rule that forbids a promotion that skips or shortens a step, or "".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -50,7 +50,6 @@ func refusal(in Input) string {
 	return ""
 }
 
-// begun returns the input with a render's release at its first step.
 func (in Input) begun(r *rollout.Render) Input {
 	in.State = rollout.State{Release: &rollout.Release{Hash: r.Release(), Templates: r.Templates}}
 	for _, spec := range r.Specs {
@@ -67,7 +66,7 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate drops a promotion file for the stable version, and records it as spent, so that no later release uses it.
+// withoutLate records a promotion file for the stable version as spent, so that no later release uses it.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
 		p.Decision != rollout.Retry && p.Decision != rollout.Restart {
@@ -81,7 +80,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns State.Spent at the end of a release: the digest of the promotion that the release used last.
+// spend returns State.Spent at the end of a release: the promotion used last.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -89,7 +88,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect. It returns "" if the file has effect or is for a past release.
+// Ignored returns why the promotion file has no effect, or "". A file for a past release returns "".
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -122,7 +121,7 @@ func Ignored(in Input) string {
 	return namesNoStep(in.prepared())
 }
 
-// withIgnored records that a policy forbids the promotion file, because readers of Git cannot see the policy.
+// withIgnored records that a policy forbids the promotion file, as readers of Git cannot see the policy.
 func withIgnored(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d
@@ -142,8 +141,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	return d
 }
 
-// NamesNoStep returns an error text if a promotion names a step that its release lacks. It does not check promotions of
-// other releases or of workloads without steps, because a promotion file may outlive the steps.
+// NamesNoStep returns an error text if a promotion names a step that its release lacks. It skips other releases and
+// workloads without steps, because a promotion file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -159,7 +158,6 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	return namesNoStep(in)
 }
 
-// namesNoStep returns an error text if a promotion names a step or workload that does not exist.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, stagedIn(in)
 	has := func(m workloads.Staged) bool { _, found := p.Last(m.Workload, m.Names()); return found }
@@ -180,7 +178,7 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the highest step at which a workload waits for a promotion. It returns false if no step waits.
+// Gate returns the highest step that waits for a promotion, or false.
 func Gate(in Input) (step int, shut bool) {
 	all := shutGates(in.prepared())
 	for _, m := range all {
@@ -189,13 +187,13 @@ func Gate(in Input) (step int, shut bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that need a promotion now, or nil if there is no such gate.
+// Key returns the promotion that opens exactly the gates that need one now, or nil.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
 }
 
-// Early returns the promotion that ends all present timed pauses, analyses and experiments, or nil if none is present.
+// Early returns the promotion that ends all present timed pauses, analyses and experiments, or nil.
 func Early(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, early(in))
@@ -213,8 +211,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns a promotion of the release through a step of each workload. Steps count from 1, and an empty map
-// means all steps. If State.Spent is set, the promotion has a time, which changes its digest.
+// KeyThrough returns a promotion through a step of each workload. Steps count from 1, and an empty map means all. If
+// State.Spent is set, the promotion has a time, which changes its digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -236,13 +234,13 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file already lets a workload pass its present step.
+// IsOpen reports whether the promotion file lets a workload pass its present step.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps that a promotion would shorten or skip. A full promotion skips all later steps.
+// Skipped returns the steps that a promotion would shorten or skip.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -261,7 +259,6 @@ func skipped(in Input) (all []string) {
 	return all
 }
 
-// shutGates returns the workloads that wait for a promotion and have replicas.
 func shutGates(in Input) []workloads.Staged {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
@@ -274,7 +271,7 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads at a wait that a promotion can end early, but that also ends without a user.
+// early returns the workloads at a wait that ends without a user, and that a promotion can end early.
 func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !m.Stage().Wait.Traits().Early {
@@ -285,12 +282,10 @@ func early(in Input) []workloads.Staged {
 	})
 }
 
-// isOpen reports whether the promotion lets a workload pass its step.
 func isOpen(m workloads.Staged, in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), m.Step)
 }
 
-// isOpenFully reports whether the promotion lets a workload pass all remaining steps.
 func isOpenFully(m workloads.Staged, in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), len(m.Stages))
 }

@@ -13,7 +13,7 @@ import (
 // No step covers replicas and the limits of autoscalers: a release changes them immediately, and a rollback keeps them.
 // During a rollback or a freeze, State.Source is an older commit, so State.Replicas records the values of the head.
 
-// withReplicas records the replicas of the head if they may differ from the replicas in the commit State.Source.
+// withReplicas records the head's replicas if they may differ from State.Source.
 func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -41,7 +41,6 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// isScaled reports whether an autoscaler in a render scales an object. withReplicas then records no number of replicas.
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")
@@ -64,8 +63,7 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states have the same objects. It returns false unless both are at steps of one release,
-// or only a watch differs.
+// isStill reports whether two states have the same objects: both at steps of one release, or with only another watch.
 func isStill(in Input, a, b rollout.State) bool {
 	if a.Watch != nil && a.Release == nil && b.Release == nil { // a watch and its analyses affect no object
 		a, b = unmoved(a), unmoved(b)
@@ -90,7 +88,6 @@ func isStill(in Input, a, b rollout.State) bool {
 	return a.Equal(&b)
 }
 
-// unmoved returns a state without the fields that affect no object.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
 	s.Watch = nil

@@ -13,11 +13,10 @@ import (
 // A restart deletes all pods that were created before the requested time, while no release is in flight. Kubernetes
 // starts pods of the same version. The pods' creation times show the progress, so a restart is not recorded.
 
-// apart is the largest difference between the clocks of gitrollout and the API server with which no pod restarts twice.
-// A new pod's creation time is from the API server's clock, and must not be before the restart.
+// apart is the largest clock difference to the API server with which no pod restarts twice. A new pod's creation time
+// is from the API server's clock, and must not be before the restart.
 const apart = 5 * time.Second
 
-// restart is the restart of one workload, in progress or to come.
 type restart struct {
 	spec rollout.Spec
 	at   time.Time
@@ -26,8 +25,8 @@ type restart struct {
 	due  time.Time            // when the next pod may be deleted; zero if this pod must wait for other pods
 }
 
-// restarts returns a restart for each workload with a Rollout document. Without a request, no pod is left to replace.
-// It returns none unless the app is at rest and all watches work.
+// restarts returns a restart for each workload with a Rollout document, or none unless the app is at rest and all
+// watches work.
 func restarts(in Input) (all []restart) {
 	if in.Source == nil || in.State.Draining != nil || in.Observed.Unseen != "" || !isResting(in.State) {
 		return nil
@@ -48,8 +47,8 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes requested and running restarts. It also returns when the next pod may be deleted, or zero if
-// this pod must wait for other pods. The text is empty without a restart, or once all pods are newer.
+// Restarting describes restarts, and returns when the next pod may be deleted, or zero if this pod must wait for other
+// pods. The text is empty once all pods are newer.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {
@@ -63,7 +62,6 @@ func Restarting(in Input) (text string, due time.Time) {
 	return strings.Join(all, "; "), due
 }
 
-// withRestart adds a restart to the decision's fields Waiting and Requeue.
 func withRestart(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// PodRole is a pod without the labels and annotations of its role, which Metadata has in JSON.
+// PodRole is a pod without its role's labels and annotations, which Metadata has in JSON.
 type PodRole struct {
 	Namespace, Metadata string
 	Pod                 rollout.Pod

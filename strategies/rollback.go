@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// cause holds the reason of a rollback and the commit to return to.
 type cause struct {
 	reason string
 	to     string
@@ -53,7 +52,7 @@ func rollback(in Input, why cause) Decision {
 	}
 }
 
-// rejected adds a rejection of the release to the state, and removes the release's hash from the verified hashes.
+// rejected records a rejection of the release, and removes its hash from the verified hashes.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -66,8 +65,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. It returns 0 without a stable
-// Service or router, because new pods would get requests, and in place, as stable pods replace the new pods.
+// abortDelay returns the specs' longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, because
+// new pods would get requests, and in place, as stable pods replace the new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -79,7 +78,7 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting continues the rollback until it ends. After the rollback, the app follows the head again.
+// decideAborting continues the rollback until it ends.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRollback(in); ok {
 		return d
@@ -112,8 +111,8 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. A version that
-// starts by a retry cannot be promoted, because the promotion file would replace the retry.
+// CanOvertake reports whether a full promotion of Git's version would end the rollback. A version started by a retry
+// cannot be promoted, because the promotion file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -122,8 +121,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback early for a full promotion, because the stable version may be broken. The user's rolling
-// update then replaces all pods without stages, while Services select all pods.
+// overtake ends a rollback early for a full promotion, because the stable version may be broken. The rolling update
+// then replaces all pods without stages, while Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -137,7 +136,7 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRollback returns a rollback's next transition if the new pods may stop, or if all new pods are gone.
+// finishRollback returns a rollback's next transition once new pods may stop or are gone.
 func finishRollback(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Rollback.To {
@@ -166,8 +165,8 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may stop. It is the recorded time, or an earlier time if the next release waits or
-// the new pods prevent the start of more stable pods. It is never before all proxies know the routes.
+// drainAt returns when the new pods may stop: the recorded time, or earlier if the next release waits or new pods block
+// stable pods. It is never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop
@@ -183,7 +182,7 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether the head has a version whose release may start once the present release or rollback ends.
+// isAwaited reports whether the head has a version that may start after the present release or rollback.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false
@@ -200,8 +199,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It returns 0 if no
-// route is recorded. If the source, whose routes are in force, is lost, it uses the specs of the head.
+// settling returns how long a rollback keeps the new pods, so that proxies learn the routes. It is 0 without a recorded
+// route. If the source, whose routes are in force, is lost, it uses the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	var specs []rollout.Spec

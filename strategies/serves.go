@@ -14,7 +14,7 @@ import (
 // A release becomes stable, or a rollback ends, when its version has available pods and no other version has pods. Up
 // to maxUnavailable pods may be missing, because the last of a hundred pods may never become available.
 
-// servesAll reports whether all users are on the release in flight. The function serves decides for each workload.
+// servesAll reports whether all users are on the release in flight, as serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
@@ -40,25 +40,24 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods of a workload have one version and at least one pod is ready. It ignores the status.
+// isAllOn reports whether all pods have one version and at least one is ready, ignoring the status.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must always be available. At least one pod must be, even if maxUnavailable is n.
+// available returns how many of n pods must be available: at least one, even if maxUnavailable is n.
 func available(spec rollout.Spec, live rollout.ObservedWorkload, n int) int {
 	return min(n, max(1, n-spec.Unavailable(live, n)))
 }
 
-// runsOnly reports whether a workload runs only one version. It counts the pods of ReplicaSets, because the
-// Deployment's status lags. After a scale-down, a ReplicaSet may have pods that its status does not report yet.
+// runsOnly reports whether a workload runs only one version. It counts the ReplicaSets' pods, because the Deployment's
+// status lags and, after a scale-down, omits pods.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
 
-// isAlone reports whether a workload has a version's template and no pod of another version.
 func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Hash == hash && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return isOther(r, hash)
@@ -70,7 +69,7 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack describes the workloads that do not run only the stable version. It also returns the earliest deadline.
+// rollingBack describes the workloads not only at the stable version, and returns the earliest deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late
@@ -112,7 +111,7 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 		"%d of %d stable pods are ready", spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }
 
-// Evictions returns the pods that gitrollout must delete now, for a release or a restart.
+// Evictions returns the pods to delete now, for a release or a restart.
 func Evictions(in Input) (all []workloads.Eviction) {
 	if in.State.Release == nil {
 		for _, r := range restarts(in) {
@@ -124,14 +123,14 @@ func Evictions(in Input) (all []workloads.Eviction) {
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})
 }
 
-// OrdersNodes reports whether a release in flight orders nodes by their labels. Such a release needs Observed.Nodes.
+// OrdersNodes reports whether a release in flight orders nodes by labels, and so needs Observed.Nodes.
 func OrdersNodes(in Input) bool {
 	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when the reduction may end. The new pods
-// must first be ready for the time wellFor, so that a crash loop causes only one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end. New pods must first be
+// ready for wellFor, so that a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

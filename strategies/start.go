@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideFirst decides about an app without a recorded state. It deploys the app or adopts the running workloads.
 func decideFirst(in Input) Decision {
 	in = withRetry(in)
 	release := newRelease(in)
@@ -51,7 +50,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption adopts workloads that run Git's templates. Other templates are replaced only after a full promotion.
+// adoption adopts workloads that run Git's templates. Others need a full promotion.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -107,7 +106,6 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst starts a first deployment, because no workload with a Rollout document has a stable version.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -117,7 +115,6 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether a workload has pods of versions with another pod template than the given one.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0
@@ -152,8 +149,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns the stable release. If the source still has the stable version, the release has the commit of
-// the source, so that a rollback returns to the newest commit with this version.
+// newestStable returns the stable release, with the commit of the source if that has the stable version. A rollback
+// then returns to the newest commit with this version.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -163,12 +160,11 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns all rejections except the rejections of version h, because version h is released again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Other workloads get no steps.
+// firstProgress returns the first step of each workload whose template changes.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -193,7 +189,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the rest wait for users or time.
+// phaseOf returns Promoting if all steps are passed, and Paused if the rest wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -229,8 +225,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's state for a new cluster without workloads. The state is a rollback to the stable version,
-// after which Git's version starts at its first step. Without a stable version, StartOver returns false.
+// StartOver returns a state for a new cluster without workloads: a rollback to stable, after which Git's version starts
+// at its first step. Without a stable version, it returns false.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt applies a commit that has no new version. After a change of steps, the release continues at the first changed
-// step or its present step, whichever is earlier. A change of the strategy or a routed Service rolls it back.
+// adopt applies a commit without a new version. After a change of steps, the release continues at the first changed
+// step or, if earlier, its present step. A change of the strategy or a routed Service rolls it back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -61,7 +61,6 @@ func adopt(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// change is the difference between the old and the new plan of a workload in a release.
 type change struct {
 	old      *plan.Compiled // nil if the old commit cannot be read
 	same     int            // how many of the first stages are unchanged
@@ -69,7 +68,7 @@ type change struct {
 	restarts string         // the change that requires a rollback to the stable version, "" without such a change
 }
 
-// changeOf compares the plans of the applied commit and of the head. This version of gitrollout compiles both plans.
+// changeOf compares the plans of the applied commit and of the head, both compiled now.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := in.Source.Spec(m.Workload)
 	if !known { // without the commit, the recorded digest shows only whether stages changed
@@ -135,8 +134,8 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change of its plan. An unchanged stage continues, and a changed
-// stage begins anew. Users do not return to stable. A verified or promoted release gets no new steps.
+// resumed returns where a workload continues after a change of its plan. A changed stage begins anew. Users do not
+// return to stable. A verified or promoted release gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
@@ -167,7 +166,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	return next
 }
 
-// drops reports whether an analysis run belongs to a stage that has changed or comes after a changed stage.
+// drops reports whether a run belongs to a changed stage, or to a later stage.
 func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return owns(m, r)

@@ -23,7 +23,7 @@ func NewTrial(name string, metrics []rollout.Metric, of Measure, now time.Time) 
 	return &Trial{Metrics: metrics, Run: run, Of: of}
 }
 
-// Due returns the measurements that are due, and the time of the next measurement after now: 0 if there is none.
+// Due returns the due measurements, and the next measurement's time after now: 0 if there is none.
 func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
 	for i, metric := range t.Metrics {
 		at, ok := analysis.Due(t.Run, metric)
@@ -60,13 +60,12 @@ func (t *Trial) LacksPods() bool {
 	})
 }
 
-// lacksPods reports whether a measurement needs a version that has no ReplicaSet.
 func (m Measure) lacksPods() bool {
 	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric needs the pods of a version, "Latest" or "Stable". A comparing metric needs both.
+// asksAbout reports whether a metric needs pods of a version, "Latest" or "Stable". A comparison needs both.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until enough new pods are available, proxies know these pods, and no surplus pod is left.
+// waitForPods implements plan.PodsWait.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -72,7 +72,7 @@ func toGo(version string, more int, r rollout.Revision) verdict {
 	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d must still be removed", version, more, r.Desired)}
 }
 
-// waitForEndpoints waits for ready endpoints of the new version's Service before its routes are applied.
+// waitForEndpoints waits for ready endpoints of the new version's Service before its routes apply.
 func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
@@ -82,7 +82,7 @@ func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	return verdict{route: true}
 }
 
-// waitForPeople waits for a promotion of the step. If the step has a timeout, the wait ends at the timeout.
+// waitForPeople waits for a promotion of the step, or its timeout.
 func waitForPeople(in Input, m workloads.Staged) verdict {
 	w, _ := m.Stage().Wait.(plan.PromotionWait)
 	v := waitForPromotion(in, m)
@@ -128,7 +128,7 @@ func timedOut(in Input) string {
 	return ""
 }
 
-// waitForTime waits for a duration or until the next time of a schedule. A promotion ends this wait early.
+// waitForTime implements plan.TimerWait.
 func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
@@ -148,7 +148,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon limits the time from the start of a timed pause until its push. After a later push, the pause restarts.
+// recordedSoon limits the time from the start of a timed pause to its push. Later, the pause restarts.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns the start of the next stage: now, or earlier if the pause began with a decision not pushed yet.
@@ -169,7 +169,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over but cannot end without a ready new pod. It also returns the end.
+// lacksPods reports whether a timed pause is over but lacks a ready new pod, and returns its end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -179,7 +179,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a recorded time, which a restart does not change. If the clock is set back, it waits longer.
+// waitUntil waits for a recorded time. If the clock is set back, it waits longer.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -211,7 +211,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(run))}
 }
 
-// withoutPods waits for the new pod that an analysis needs. If no step up to now starts one, the wait cannot end.
+// withoutPods waits for the new pod that an analysis needs. If no step so far starts one, it cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {
@@ -221,7 +221,7 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment waits for the experiment's end. In the meantime, requests reach the templates with a weight.
+// waitForExperiment waits for the experiment's end. Meanwhile, requests reach templates with a weight.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	v := waitForResults(w, in, m)
 	if shares := m.Routed != nil && m.Routed.Shares; mayShare(m) && shares == v.done {
@@ -230,7 +230,7 @@ func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verd
 	return v
 }
 
-// waitForResults waits for the experiment's pods, its duration and its required analyses, or for a promotion.
+// waitForResults implements plan.ExperimentWait.
 func waitForResults(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v

@@ -10,15 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A watch follows a release that has become stable (State.Watch). If an analysis of the watch fails, the app goes back
-// to the version before the release, as in a rollback from the promotion. The way back ends the watch, so that each
-// watch has at most one.
+// A watch follows a release that has become stable (State.Watch). If its analysis fails, the app goes back to the
+// version before, as in a rollback from the promotion, which ends the watch.
 
-// watchRun is the suffix of the name of a watch's analysis.
 const watchRun = "/watch"
 
-// watchedIn returns the release that a watch may be about: the stable version, also while its old pods are kept. It
-// returns nil during a later release or a rollback.
+// watchedIn returns the release that a watch may be about: the stable version, also while old pods are kept. It is nil
+// during a later release or a rollback.
 func watchedIn(s rollout.State) *rollout.Release {
 	switch s = workloads.Reopened(s); {
 	case s.Phase == rollout.Aborting:
@@ -31,7 +29,7 @@ func watchedIn(s rollout.State) *rollout.Release {
 	return nil
 }
 
-// unwatched returns the input as if the watched release were still being promoted. Without a watch, it returns false.
+// unwatched returns the input as if the watched release were being promoted; false without a watch.
 func unwatched(in Input) (Input, bool) {
 	s, w := &in.State, in.State.Watch
 	release := watchedIn(*s)
@@ -50,7 +48,7 @@ func unwatched(in Input) (Input, bool) {
 	return in, true
 }
 
-// watchRuns returns the analyses of the watch, without the analyses whose time is over.
+// watchRuns returns the analyses of the watch whose time is not over.
 func watchRuns(in Input) (runs []runOf) {
 	was, is := unwatched(in)
 	if !is {
@@ -64,8 +62,8 @@ func watchRuns(in Input) (runs []runOf) {
 	return runs
 }
 
-// withWatch begins the watch of a release that becomes stable, and ends a watch. A version that was verified before is
-// not watched, because the version before it may be worse.
+// withWatch begins and ends watches. A version verified before is not watched, because the version before it may be
+// worse.
 func withWatch(in, _ Input, d Decision) Decision {
 	s, was, release := &d.State, in.State, watchedIn(d.State)
 	switch {
@@ -104,7 +102,6 @@ func withWatch(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// watchEnd returns why the watch ends without a way back, or "".
 func watchEnd(in Input) string {
 	w, head, release, runs := in.State.Watch, in.Head.Render, watchedIn(in.State), watchRuns(in)
 	goesOn := func(r runOf) bool {
@@ -128,7 +125,7 @@ func watchEnd(in Input) string {
 	return ""
 }
 
-// watchFailed describes the failed analysis of the watch, or returns "". Only the phase Failed counts.
+// watchFailed describes the failed analysis of the watch, or "". Only the phase Failed counts.
 func watchFailed(in Input) string {
 	runs := watchRuns(in)
 	for _, r := range Runs(in) {
@@ -140,7 +137,7 @@ func watchFailed(in Input) string {
 	return ""
 }
 
-// wayBack begins the rollback of a stable release whose watch has failed, and returns false without such a release.
+// wayBack begins the rollback of a stable release whose watch has failed, or returns false.
 func wayBack(in Input) (Decision, bool) {
 	reason := watchFailed(in)
 	was, is := unwatched(in)

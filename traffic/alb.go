@@ -34,17 +34,17 @@ type albConfig struct {
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // in effect during and between releases
 
-	// RootService is the name of the action; default the stable Service.
+	// RootService names the action; default the stable Service.
 	RootService string `json:"rootService,omitempty" object:"Service"`
 }
 
-// albStickiness keeps each user at one Service. The load balancer does this with the cookie AWSALBTG.
+// albStickiness keeps each user at one Service, with the cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the value of an action's annotation. Argo Rollouts writes the same keys in the same order.
+// albAction is an action's annotation, with keys in Argo Rollouts' order.
 type albAction struct {
 	Type          string
 	ForwardConfig struct {
@@ -104,14 +104,13 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the name of the ALB action. An Ingress path with this backend name has split traffic.
+// action returns the ALB action, the backend name of split paths.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
 	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
-// split writes the action of an Ingress, and adds the paths for matched requests.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
 	paths := slices.DeleteFunc(ingressPaths(object), func(p ingressPath) bool { return p.service() != action })
@@ -174,8 +173,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// Set the cookie only while both versions get requests, because a cookie also leads to a version with weight 0. The
-	// cookie keeps each user at one version, so that the weight is the canary's share of new users.
+	// Set the cookie only while both versions get requests, because a cookie also leads to weight 0. The weight becomes
+	// the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -183,8 +182,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	return string(data)
 }
 
-// match adds a path for matched requests before each split path, and annotations with the action and the conditions for
-// this path. The controller sorts Exact paths first, then Prefix paths from long to short, then other paths.
+// match adds a path before each split path, with annotations for action and conditions. The controller sorts Exact
+// paths first, then Prefix paths from long to short, then other paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -228,10 +227,9 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName matches the names that the API server allows for a backend.
+// albName matches backend names that the API server allows.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// free returns an error if the Ingress already has an action or a backend with the name.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the name of the steps' route %s becomes a backend's name, and is not a valid Service name", name).
@@ -249,7 +247,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the split action. Only a Route with managed routes needs them.
+// ownConditions returns the user's conditions for the split action, needed only with managed routes.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions converts the match m to conditions, but leaves out the path. A request must meet all conditions
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
-// wildcards * and ?. The load balancer ignores the case of headers and query parameters.
+// albConditions converts the match m, without the path, to conditions, all required
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
+// wildcards * and ?. Headers and query parameters ignore case.
 func albConditions(m rollout.Match) (all []any) {
 	add := func(field, config string, values ...any) {
 		all = append(all, map[string]any{"field": field, config: map[string]any{"values": values}})
@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition allows only three values, which are too few to check the start and the end of a cookie. An exact value
-		// is checked only at the end, so beta=on also matches the cookie xbeta=on. A prefix is checked only at the start.
+		// A condition's three values are too few to check a cookie's start and end. An exact value is checked at the
+		// end (beta=on matches xbeta=on), and a prefix at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -52,12 +52,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape escapes wildcards in a query string. Other conditions have no escapes (ELBv2 QueryStringConditionConfig).
+// albEscape escapes wildcards in a query string, the only condition with escapes (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource returns an address as a network, because a condition accepts only networks.
+// albSource returns a network, because conditions refuse addresses.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -69,7 +69,7 @@ func albSource(m rollout.StringMatch) string {
 	return s + "/32"
 }
 
-// paths adds a copy of each split path to the parameter "added". A copy matches only the requests that m matches.
+// paths adds a copy of each split path to "added", for requests that m matches.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -142,7 +142,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// Keep the kind of a pattern, because the controller sorts Exact and Prefix paths before other patterns.
+	// A pattern keeps its kind, because the controller sorts Exact and Prefix paths first.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -180,8 +180,8 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns a message if a rule would be too large. A rule may have 5 wildcards and 5 values, including host and
-// path (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+// limits returns a message for a rule over 5 wildcards or 5 values, including host and path
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string
 	if p.host != "" {

@@ -28,7 +28,7 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name" object:"ApisixRoute"`
 
-		// Rules to split. The default is the rule with the name of the route, or else all rules with the stable Service.
+		// Rules to split: by default the rule with the route's name, or else all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -120,8 +120,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the one condition that the controller writes: Accepted, or ResourcesAvailable before version 2. An
-// invalid spec is a rejection. After other errors, such as a failed sync with APISIX, the controller retries.
+// verify reads Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection, because the
+// controller retries other errors.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

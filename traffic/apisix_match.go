@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns the ApisixRoute for a managed route, or nil if no request can match both the route and a rule.
+// apisixManaged returns a managed route's ApisixRoute, or nil if no request can match.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -48,15 +48,15 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixScopes has the scope of an expression for each part of a request that expressions can compare.
+// apisixScopes has expressions' scopes.
 var apisixScopes = map[feature]string{byHeader: "Header", byCookie: "Cookie", byQuery: "Query", byPath: "Path"}
 
-// apisixMatch adds a step's match to a rule's match (all exprs must hold). It returns false if no request matches both.
+// apisixMatch combines two matches (all exprs must hold), or returns false if no request can match both.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// The controller ignores a path's name, but the CRD of version 2 requires one, and version 1 rejects an empty name.
+		// Version 2's CRD requires a path's name, which the controller ignores; version 1 rejects "".
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -87,7 +87,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr returns the expression for one part of a request. RegexMatch searches the text, so patterns are anchored.
+// apisixExpr returns one part's expression. RegexMatch searches, so patterns are anchored.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -95,7 +95,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses that are in the list "own" and in the network. An empty list means all.
+// apisixSources intersects addresses with a network. An empty list means all.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -35,7 +35,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty" object:"TCPRoute"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty" object:"TLSRoute"`
 
-	// Argo Rollouts labels a route so that other tools leave its weights alone. Here, these fields have no effect.
+	// Argo Rollouts' labels keep other tools from a route's weights. Here, both fields have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -44,11 +44,11 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes has no effect, because every route that supports headers gets rules for matched requests.
+	// UseHeaderRoutes has no effect, because every route with header support gets rules.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a route that the configuration names. field is the path of the name, as in httpRoutes[0].name.
+// gatewayRoute names a route. field is a path such as httpRoutes[0].name.
 type gatewayRoute struct{ kind, field, name string }
 
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
@@ -92,7 +92,6 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// gatewayRules sets the weights in the rules of a route, and adds the rules for matched requests.
 func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	var added []any
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" && (len(r.Managed) > 0 || r.Headers != nil) {
@@ -133,7 +132,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services among a rule's backends. A Service's group can be written as "" or "core".
+// gatewayShares finds the Rollout's Services. A Service's group is "" or "core".
 func gatewayShares(rule map[string]any, r Route) shares {
 	backends := sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
@@ -144,8 +143,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	return backends
 }
 
-// gatewayFilters adds a step's headers to a backend's filters. The Gateway API allows one RequestHeaderModifier, so
-// the step's filter gets the other headers of an own filter.
+// gatewayFilters adds a step's headers to a backend's filters. One RequestHeaderModifier is allowed, so the step's
+// filter gets an own filter's other headers.
 func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	encoded, _ := rollout.Plain(step) // texts always encode
 	headers := mapping(encoded)
@@ -162,8 +161,8 @@ func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	return append(filters, map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers})
 }
 
-// verify reads the conditions that controllers write for each parent, such as a Gateway (RouteParentStatus). The route
-// is rejected if Accepted or ResolvedRefs is False. The route is not yet in force if a condition is outdated.
+// verify reads the conditions for each parent (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. An
+// outdated condition means not yet in force.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged copies a rule for matched requests. It combines each match of the rule with each managed match.
+// gatewayManaged copies a rule for each pair of its matches and managed matches.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -40,7 +40,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path already sends the matched requests to other Services.
+// gatewayTaken reports whether a rule with a longer path already sends these requests elsewhere.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -58,7 +58,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch combines a rule's match with a managed route's match. It returns false if no request can match both.
+// gatewayMatch combines two matches, or returns false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
@@ -99,7 +99,6 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	return both, ok, err
 }
 
-// gatewayHeaders adds the headers and cookies of a step's match to the headers of a rule's match.
 func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
 	header := func(h rollout.NamedMatch) any { return gatewayNamed(h.Name, h.StringMatch) }
 	headers = append(headers, rollout.Mapped(m.Headers, header)...)
@@ -120,7 +119,6 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	return headers, nil
 }
 
-// gatewayParams adds the query parameters of a step's match to the match of a rule.
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
@@ -142,7 +140,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// The CRDs of the Gateway API allow only these header values, and only these names of query parameters.
+// The CRDs allow only these header values and query parameter names.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
@@ -158,7 +156,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice, or "". It applies the function form before it compares names.
+// repeated returns a header name that occurs twice after form, or "".
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -171,7 +169,6 @@ func repeated(headers []any, form func(string) string) string {
 	return ""
 }
 
-// gatewayPath combines the path of a rule's match (own) with the path of a step's match.
 func gatewayPath(
 	ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch,
 ) (path map[string]any, possible bool, err error) {
@@ -198,13 +195,13 @@ func gatewayPath(
 	return own, below(value, m.Prefix), nil
 }
 
-// below reports whether a path equals a prefix or is below the prefix. As with PathPrefix, /ab is not below /a.
+// below reports whether path is prefix or below. As with PathPrefix, /ab is not below /a.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more rules, matches and conditions than the CRDs allow (maxItems, validation of HTTPRoute).
+// gatewayLimits refuses more than the CRDs allow (maxItems, validation of HTTPRoute).
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames returns the given name or names, but refuses both. The parameters "one" and "many" are the field names.
+// ingressNames refuses both a name and names. The parameters "one" and "many" are the fields.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -48,7 +48,7 @@ func ingressPaths(object rollout.Object) (all []ingressPath) {
 	return all
 }
 
-// backend returns the path's Service backend, or nil if the backend is of another kind.
+// backend returns the Service backend, or nil.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }
@@ -61,7 +61,6 @@ func (p ingressPath) kind() string { return text(p.path["pathType"]) }
 
 func (p ingressPath) text() string { return text(p.path["path"]) }
 
-// carried returns an error for the first managed route that a router does not support.
 func carried(kind string, routes []rollout.ManagedRoute) error {
 	for _, route := range routes {
 		if field, why := Unsupported(kind, route); why != "" {

@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
 }
 
-// istioVirtualService is a VirtualService and its routes to split. The list may be empty if there is only one route.
+// istioVirtualService has routes to split. With only one route, the list may be empty.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -41,7 +41,7 @@ type istioVirtualService struct {
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
 }
 
-// istioRoute selects a TLS or TCP route by its match, because these routes have no names.
+// istioRoute selects a TLS or TCP route by match, because such routes have no names.
 type istioRoute struct {
 	Port     int64    `json:"port,omitempty"`
 	SNIHosts []string `json:"sniHosts,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// The overlay keeps the weights of these subsets, and subtracts them from the stable weight.
+	// The overlay keeps these subsets' weights, and subtracts them from the stable weight.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether the versions are subsets of a DestinationRule. Otherwise, they are Services.
+// bySubset reports whether the versions are subsets, not Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) watched(namespace string) (refs []rollout.Ref) {
@@ -122,7 +122,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of both subsets during a release, and removes it afterwards. It returns the field spec.host.
+// label sets both subsets' pod label during a release, and removes it afterwards. It returns spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -253,7 +253,6 @@ func (v *istioVirtualService) wanted(section string) []istioWanted {
 	return rollout.Mapped(v.TLSRoutes, ofRoute)
 }
 
-// String describes the route for messages.
 func (r istioRoute) String() string {
 	var parts []string
 	if r.Port != 0 {
@@ -266,7 +265,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the route must have the same hosts.
+	// As in Argo Rollouts, all matches must have one port, and the SNI hosts of r, if any.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -282,8 +281,8 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/).
-// The condition Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
+// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/).
+// Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -306,7 +305,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether a status is of an older generation than the object. Istio writes the number as a string.
+// isOlder reports a status of an older generation, which Istio writes as a string.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

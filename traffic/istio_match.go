@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns copies of a route with a further match, to insert before the route. The first copy is for users whom
-// the sticky cookie keeps at the canary. Each managed route then gets one copy. Repeated names get a number.
+// matched returns copies of a route, to insert before the route: first for the sticky cookie's users, then one per
+// managed route. Repeated names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -40,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed copies a route for a managed route. The copy sends all requests to the canary. But if m.Mirror is set, the
-// copy keeps the weights, and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed copies a route for the canary. A mirror's copy keeps the weights, and mirrors requests to the canary
+// (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route, t.canary)
 	if m.Mirror == nil {
@@ -65,7 +65,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 }
 
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
-	// The map own is an HTTPMatchRequest of a route. The result is false if no request can match both own and m.
+	// own is a route's HTTPMatchRequest. The result is false if no request matches both.
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string
@@ -114,7 +114,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	return map[string]any{"exact": m.Exact}
 }
 
-// bothTexts combines a route's StringMatch with a step's StringMatch. It returns false if no text can match both.
+// bothTexts combines two StringMatches, or returns false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istioTarget is a Route with the destinations of both versions in a VirtualService.
 type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
@@ -18,7 +17,7 @@ type istioTarget struct {
 	kept           []string // other subsets; their destinations keep their weights
 }
 
-// istioVersion is the destination of one version: a Service, or a subset of a DestinationRule's host.
+// istioVersion is one version's destination: a Service, or a subset of a host.
 type istioVersion struct{ host, subset string }
 
 func (t istioTarget) name() string {
@@ -49,7 +48,6 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-// split sets the weights of the chosen routes, and inserts the routes for matched requests before them.
 func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
 	var out []any
 	made := map[string]int{}
@@ -117,7 +115,7 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	return nil
 }
 
-// destination copies a version's destination in a route. If there is none, it adapts a copy of the stable destination.
+// destination copies a version's destination, or else adapts the stable destination's copy.
 func (t istioTarget) destination(route map[string]any, of istioVersion) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, of); i >= 0 {
@@ -138,13 +136,13 @@ func (t istioTarget) destination(route map[string]any, of istioVersion) map[stri
 	return out
 }
 
-// sticks reports whether users get a cookie. The cookie has the pod hash, so that older cookies do not match.
+// sticks reports whether users get a cookie, named by pod hash so that older cookies do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// modify adds the step's headers to the requests for the canary's destination (HTTPRouteDestination.headers.request).
-// The destination's own changes of these headers end, because Istio removes headers before it sets others.
+// modify adds the step's headers for the canary (HTTPRouteDestination.headers.request). The destination's own changes
+// of these headers end, because Istio removes headers before setting headers.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return
@@ -162,7 +160,7 @@ func (t istioTarget) modify(canary map[string]any) {
 	}
 }
 
-// setCookie adds the cookie to the canary destination's responses (HTTPRouteDestination.headers.response.add).
+// setCookie adds the cookie to canary responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "" if it supports the route. The result field
-// is the path of the unsupported field of a match. For a mirror, the field is "".
+// Unsupported returns why a router does not support a managed route, or "". field is the path of the unsupported match
+// field, or "" for a mirror.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -28,7 +28,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// Lacks returns why a router does not support a setting of optional, or "" if the router supports the setting.
+// Lacks returns why a router does not support a setting of optional, or "".
 func Lacks(kind, setting string) string {
 	f := feature(setting)
 	if r, ok := find(kind); ok && r.features[f] == 0 {
@@ -37,7 +37,7 @@ func Lacks(kind, setting string) string {
 	return ""
 }
 
-// optional has the settings of a Rollout that some routers lack, and the texts about such a router.
+// optional has the settings that some routers lack, and texts about such a router.
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",
@@ -61,7 +61,6 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 	return "", ""
 }
 
-// able lists the routers whose feature f allows the comparison h.
 func able(f feature, h comparison) string {
 	var kinds []string
 	for _, r := range table {
@@ -79,7 +78,6 @@ type part struct {
 	match   rollout.StringMatch
 }
 
-// parts returns the parts of a request that m compares, and the comparison of each part.
 func parts(m rollout.Match) (all []part) {
 	for _, named := range []struct {
 		feature feature
@@ -112,7 +110,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	return exact
 }
 
-// pattern returns m as a regular expression for RE2 and PCRE. Callers must anchor the expression at both ends.
+// pattern returns m for RE2 and PCRE. Callers must anchor both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -123,7 +121,7 @@ func pattern(m rollout.StringMatch) string {
 	return regexp.QuoteMeta(m.Exact)
 }
 
-// cookiePattern returns a regular expression for a Cookie header that has the cookie c ("a=1; b=2", RFC 6265, 4.2.1).
+// cookiePattern returns a pattern for a Cookie header with c ("a=1; b=2", RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -135,7 +133,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	})
 }
 
-// compares reports whether a router's match already has a condition on a name. It ignores the case of header names.
+// compares reports whether a match has a condition on a name. Header names ignore case.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -145,7 +143,7 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern at both ends, for routers that search a pattern anywhere in a text.
+// whole anchors a pattern, for routers that search anywhere.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 func group(p string) string {
@@ -166,7 +164,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	return m.Exact == s
 }
 
-// combine combines each match of a rule (own) with each match of a step. It leaves out pairs that no request can match.
+// combine pairs a rule's matches with a step's, without pairs that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -188,7 +186,7 @@ func combine(
 	return combined, nil
 }
 
-// Managed returns the managed routes that are in force after the steps. Earlier routes in the result have precedence.
+// Managed returns the managed routes after the steps, by precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

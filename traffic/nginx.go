@@ -33,10 +33,10 @@ type nginxConfig struct {
 	StableIngress   string   `json:"stableIngress,omitempty" object:"Ingress"`   // either stableIngress or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty" object:"Ingress"` //
 
-	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
+	// Prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. The second map overrides the first. Keys of the first map need no prefix.
+	// Annotations of the canary Ingress. The second map has precedence. The first needs no prefixes.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -74,7 +74,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// Apply the canary Ingress before the stable Ingress loses the cookie, so that users at the canary stay there.
+			// Apply the canary Ingress first, so that users with the cookie stay at the canary.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -85,7 +85,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 }
 
 // canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section,
-// class, and paths to the stable Service. ingress-nginx ignores other fields of a canary Ingress.
+// class, and paths to the stable Service; other fields have no effect.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -126,7 +126,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with class annotation and ingressClassName. ingress-nginx prefers the former.
+	// The API server rejects class annotation with ingressClassName; ingress-nginx prefers the former.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -138,7 +138,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// annotations returns the canary Ingress's annotations. The release's annotations override users' annotations.
+// annotations returns the canary Ingress's annotations. The release's have precedence.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -167,7 +167,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// ingress-nginx reads a total below 100 as 100. So the weight 3 of 30 is written as 12 of 120.
+	// A total below 100 counts as 100, so 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -181,20 +181,20 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// By default, session cookies of the stable Ingress would keep users at the canary, even if it has failed.
+		// By default, the stable Ingress's session cookies would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies are on. They are on only while both versions get requests by weight.
+// nginxSticks reports whether session cookies are on: while both versions get requests by weight.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress. The canary Ingress inherits the affinity. The cookie keeps a
-// user at one version, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so
-// that each release has another cookie. stick keeps an affinity from Git, because the effect is the same.
+// stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
+// canary's share of new users. The cookie's name has the pod hash, for each release's own cookie. An affinity from Git
+// stays, because the effect is equal.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -211,8 +211,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether one cookie can serve all paths. For this, the Ingress must use one port of the Service.
-// The same hosts must have no other Service, because the cookie of another Service would replace a shared cookie.
+// nginxAlone reports whether one cookie can serve all paths: the Ingress uses one port, and the hosts have no other
+// Service, whose cookie would replace a shared cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

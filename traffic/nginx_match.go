@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers are the users who get the canary at any weight. A canary Ingress can match one header by value or pattern,
-// and one cookie by the value "always". A pattern for the header Cookie can match any other cookie.
+// nginxUsers get the canary at any weight. A canary Ingress matches one header by value or pattern, and one cookie by
+// "always". A Cookie header pattern matches other cookies.
 type nginxUsers struct {
 	header   string // name of the header, "" if no match uses one
 	exact    string // value of the header, "" if patterns are used
@@ -17,7 +17,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations for managed routes. All routes lead to the canary, so the order does not matter.
+// nginxUsersOf returns managed routes' annotations. All lead to the canary, in any order.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches the pattern (PCRE) anywhere in the value, so anchor the pattern.
+	// The controller searches the pattern (PCRE), so anchor it.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""

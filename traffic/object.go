@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router. The Rollout gives the paths of the weight fields in the router's objects. The objects
-// in Git must have these fields, with 0 for the canary. Otherwise, a misspelt path would add a field that no router
-// reads, and the release would advance without requests. anyObject does not detect a third backend with a weight.
+// anyObject is any other router, by paths of weight fields. Git must have these fields, with 0 for the canary. A
+// misspelt path would otherwise advance the release without requests. A third weighted backend is not detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -42,13 +41,13 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
 }
 
-// objectVerify is a path in the status, and the value at this path once the weights are in force.
+// objectVerify is a path in the status, and its value once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every entry has a canaryHash. The release then needs no Services.
+// bySubset reports whether every entry has a canaryHash, so that no Services are needed.
 func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
@@ -130,7 +129,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	return e.Verify.check(field+".verify", r)
 }
 
-// check returns an error if the verification could never succeed.
+// check refuses a verification that could never succeed.
 func (v *objectVerify) check(field string, r Route) error {
 	if v == nil {
 		return nil
@@ -147,7 +146,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	return nil
 }
 
-// weight returns a weight in the entry's Format. A percentage is relative to the total weight (the parameter "all").
+// weight returns a weight in Format. A percentage is relative to "all".
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -190,7 +189,7 @@ func objectWrite(o *Objects, object rollout.Object, field, written string, value
 
 var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// objectPath replaces the variables in a path and parses the result.
+// objectPath parses a path after its variables are replaced.
 func objectPath(field, written string, r Route) (path, error) {
 	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
 	unknown := ""
@@ -214,7 +213,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status field of Verify. An observedGeneration in the status or beside the field must be current.
+// verify compares Verify's field. An observedGeneration in the status or beside the field must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

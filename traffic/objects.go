@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is an app's list of objects. Overlays change only objects that Edit returns, which are copies.
+// Objects is an app's objects. Overlays change only copies from Edit.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
@@ -50,7 +50,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts a new object at an index. It returns an error if the app has an object of the same kind and name.
+// generate inserts an object at an index, unless the app has its kind and name.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -71,7 +71,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim reserves a place in an object for a Rollout. A second Rollout gets an error, because both would set weights.
+// Claim reserves a place for one Rollout, because two Rollouts would both set weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
@@ -82,15 +82,13 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set sets the value at a path of keys in a mapping, as Object.Set does in an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text return v if v has their type, and otherwise the zero value.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }
 
-// number returns a JSON number of any Go type that decoders use.
+// number returns a JSON number of any decoder's Go type.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

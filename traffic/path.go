@@ -38,7 +38,6 @@ type place struct {
 	path  string
 }
 
-// parsePath parses a path, with or without a leading $.
 func parsePath(s string) (path, error) {
 	rest := strings.TrimPrefix(s, "$")
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
@@ -59,7 +58,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep parses the first step of a text, and returns the step with its length in bytes.
+// parseStep returns the first step and its length in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -98,7 +97,7 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
 }
 
-// These patterns match a step in brackets, a name in quotes, and a filter with a value with or without quotes.
+// A step in brackets, a quoted name, and a filter whose value may be quoted.
 var (
 	bracketForm = regexp.MustCompile(`^\[((?:'[^']*'|"[^"]*"|[^'"\]])*)\]`)
 	quotedForm  = regexp.MustCompile(`^(?:'([^']*)'|"([^"]*)")$`)
@@ -106,7 +105,7 @@ var (
 		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
 )
 
-// find returns all values at the path. If there is no value, the error names the first step that finds nothing.
+// find returns all values at the path, or an error with the first step that finds none.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -152,7 +151,7 @@ func (s pathStep) from(at place) []place {
 	return found
 }
 
-// accepts reports whether an element passes the filter. Values are compared as text, so that 80 equals "80".
+// accepts compares an element with the filter as text, so that 80 equals "80".
 func (s pathStep) accepts(value any) bool {
 	for _, field := range s.filter {
 		next, ok := mapping(value)[field]
@@ -164,7 +163,7 @@ func (s pathStep) accepts(value any) bool {
 	return plain(value) == s.want
 }
 
-// plain returns a scalar value as text, or "" for mappings and lists.
+// plain returns a scalar as text, or "".
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -178,7 +177,7 @@ func plain(value any) string {
 }
 
 func (s pathStep) nothing(before path, places []place) string {
-	// The parameter "before" has the earlier steps, which lead to the values in "places".
+	// before has the earlier steps, which lead to places.
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()
@@ -206,7 +205,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
-// parents returns the path's last step, which must be a field, and the mappings that the other steps lead to.
+// parents returns the last step, which must be a field, and the mappings before it.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

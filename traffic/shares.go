@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares is a list of entries with weights, and the indices of the stable and the canary entry.
+// shares is a list of weighted entries.
 type shares struct {
 	entries        []any
 	name           string                  // the field with the name of an entry's Service
@@ -17,7 +17,7 @@ type shares struct {
 	headers        *rollout.HeaderModifier // for the canary's entry; nil for none
 }
 
-// sharesOf finds the entries of the Rollout's two Services by name. The function "is", if given, must accept the entry.
+// sharesOf finds the Rollout's Services by name, if "is" is nil or accepts the entry.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -28,8 +28,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone returns an error for a third entry, unless its weight is 0. The parameters "what" and "owner" name the entry
-// and its new place in the error, for example "backend" and "a rule".
+// alone refuses a third entry with a weight. "what" and "owner" name the entry and its new place, such as "backend" and
+// "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -40,14 +40,14 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third returns the error for a third entry, which would take requests from both versions.
+// third is the error for an entry that takes requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary returns a copy of the canary's entry with a weight. If there is none, it adapts a copy of the stable entry.
+// forCanary copies the canary's entry with a weight, or else adapts the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -60,7 +60,7 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// changes reports whether a step changes a header. It ignores case.
+// changes ignores case.
 func changes(step *rollout.HeaderModifier, name string) bool {
 	return slices.ContainsFunc(step.Names(), func(other string) bool { return strings.EqualFold(other, name) })
 }
@@ -78,7 +78,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets the weights of the stable and the canary entry, and returns all entries, with an entry for each share.
+// weights sets both weights, and returns all entries and each share's.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	entries := s.entries

@@ -17,7 +17,7 @@ var smi = router{
 
 const smiGroup = "split.smi-spec.io"
 
-// smiConfig is Argo Rollouts' trafficRouting.smi. Argo Rollouts does not have the field apiVersion.
+// smiConfig is Argo Rollouts' trafficRouting.smi, plus apiVersion.
 type smiConfig struct {
 	RootService      string `json:"rootService,omitempty" object:"Service"`           // clients call it; default: stable
 	TrafficSplitName string `json:"trafficSplitName,omitempty" object:"TrafficSplit"` // default: the Rollout's name
@@ -55,7 +55,6 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	return o.generate(object, o.after(root), r)
 }
 
-// smiWeights sets the weights of a TrafficSplit that is in Git.
 func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	if err := o.Claim(ref, "spec.backends", r); err != nil {
 		return err

@@ -26,13 +26,12 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is one router's configuration. The method overlay applies the configuration to objects. The tag object:"Kind"
-// marks a field or list with names of objects: kustomize's new names replace these.
+// editor is one router's configuration. Fields tagged object:"Kind" have objects' names, which kustomize may rename.
 type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter is an editor whose router writes a status to objects. The status says whether the router accepts the object.
+// reporter is an editor whose router's status says whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -57,7 +56,7 @@ const (
 	reports  feature = "verify"     // the status of objects says whether the router accepts them
 )
 
-// comparison is a set of ways to compare a text. The flag "can" is for features without comparisons, such as mirrors.
+// comparison is a set of comparisons. The flag "can" is for features without any, such as mirrors.
 type comparison uint8
 
 const (
@@ -69,7 +68,7 @@ const (
 	anyText = exact | prefix | regex
 )
 
-// String returns the comparisons, such as "exact, regex", or "yes" for a feature without comparisons.
+// String returns for example "exact, regex", or "yes" without comparisons.
 func (h comparison) String() string {
 	var parts []string
 	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // in the order of the constants
@@ -91,7 +90,7 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns the configuration types by kind, for JSON Schemas. A list type also accepts a single mapping.
+// Types returns the configurations by kind, for JSON Schemas. A list also accepts one mapping.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

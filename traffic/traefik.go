@@ -33,7 +33,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik. It also has the field IngressRoutes, which match steps need.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik, plus IngressRoutes for match steps.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName" object:"TraefikService"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty" object:"IngressRoute"`
@@ -111,7 +111,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// Remove the entry, because the canary may have no pods. One entry without endpoints breaks the TraefikService.
+		// The canary may have no pods; see allowEmptyServices above.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -119,7 +119,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie, whose name is new for each release. It keeps a cookie from Git, because the effect is the same.
+// stick adds a cookie with a new name per release. A cookie from Git stays, because the effect is equal.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -129,7 +129,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts routes for matched requests before each route that leads to the TraefikService or the stable Service.
+// routes inserts routes before each route to the TraefikService or the stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -174,7 +174,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed copies the route own[i] for the managed route k. traefikCopy provides the match and the priority.
+// managed copies route own[i] for managed route k; see traefikCopy.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -194,8 +194,7 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror returns the name of a TraefikService that sends requests to the given service, and copies of them to the
-// canary. It generates this TraefikService, unless it has generated an equal one for an earlier route.
+// mirror names a TraefikService for the service and copies to the canary. Equal TraefikServices are generated once.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -37,7 +37,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule returns a rule for the requests that at least one match accepts
+// traefikRule accepts requests of any match
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns. Its PathPrefix compares text.
+// traefikParts returns Traefik's matchers. Patterns are not anchored, and PathPrefix compares text.
 func traefikParts(m rollout.Match) (all []string) {
 	add := func(matcher string, args ...string) {
 		for i, arg := range args {
@@ -95,7 +95,7 @@ func traefikParts(m rollout.Match) (all []string) {
 	return all
 }
 
-// traefikText quotes a text. Traefik reads rules with strconv.Unquote (github.com/vulcand/predicate).
+// traefikText quotes for strconv.Unquote (github.com/vulcand/predicate).
 func traefikText(s string) string {
 	if strconv.CanBackquote(s) {
 		return "`" + s + "`"

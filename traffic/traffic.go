@@ -10,16 +10,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Route is the current traffic setting of one Rollout.
+// Route is one Rollout's current traffic setting.
 type Route struct {
 	Name      string `json:"name"` // name of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// The current Services of both versions. They are "" only if the router needs no Services.
+	// Both versions' Services, "" only for routers without Services.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of the label PodLabel on the pods of each version. Between releases, they are "", which means all pods.
+	// Values of PodLabel per version. Between releases, "" means all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // a label's name; "" means rollout.LabelPodHash
@@ -33,7 +33,7 @@ type Route struct {
 	Active  bool                    `json:"active,omitempty"`  // a release is in flight, so that generated objects exist
 }
 
-// cookie returns the name of the sticky cookie. If the canary's pod hash is known, the name ends in this hash.
+// cookie names the sticky cookie, with the canary's pod hash if known.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -41,7 +41,6 @@ func (r Route) cookie() string {
 	return r.Sticky.Cookie + "-" + r.CanaryPods
 }
 
-// rest returns the weight of the stable version.
 func (r Route) rest() int {
 	rest := r.Max - r.Weight
 	for _, weight := range r.Shares {
@@ -50,8 +49,8 @@ func (r Route) rest() int {
 	return max(0, rest)
 }
 
-// Parse reads one router's block of trafficRouting, and refuses unknown fields. The function "rename" returns an
-// object's name after kustomize; it may be nil. Errors are InvalidErrors whose Field is a path below trafficRouting.
+// Parse reads one router's block of trafficRouting. rename (may be nil) returns names after kustomize. Errors are
+// InvalidErrors whose Field is below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -73,7 +72,6 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 	return rollout.Router{Kind: kind, Config: e}, nil
 }
 
-// renameObjects replaces the names in and below fields with the tag "object".
 func renameObjects(v reflect.Value, kind string, rename func(kind, name string) string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -95,7 +93,7 @@ func renameObjects(v reflect.Value, kind string, rename func(kind, name string) 
 	}
 }
 
-// Overlay applies a Route to the objects that the routers' configurations name.
+// Overlay applies a Route to the routers' objects.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -123,7 +121,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services, not between subsets of one Service.
+// NeedsServices reports whether a router splits between Services, not subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
@@ -139,15 +137,14 @@ func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	return refs
 }
 
-// Verdict says whether a router has accepted the routes in one object, according to the object's status.
+// Verdict says from one object's status whether a router has accepted the routes.
 type Verdict struct {
 	Taken    bool   // the routes are in force, or the router reports no status
 	Rejected bool   // the router rejects the object, for the reason in Text
 	Text     string // why the routes are not in force
 }
 
-// Verify returns the verdict for the first rejected object. If no object is rejected, it returns the verdict for the
-// first object that is not yet in force.
+// Verify returns the verdict of the first rejected object, or else of the first not yet in force.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -181,7 +178,6 @@ func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-// missing returns the error for a name in the configuration if the app has no such object.
 func missing(field, kind, namespace, name string) error {
 	if name == "" {
 		return misfit(field, "is missing").WithFix("name the %s", kind)
@@ -189,7 +185,7 @@ func missing(field, kind, namespace, name string) error {
 	return misfit(field, "%s/%s/%s is not in this app", kind, namespace, name).WithFix("add it to the kustomization")
 }
 
-// Stages returns a spec's Routes between releases and at each step, for an early check. The pod hashes are fake.
+// Stages returns a spec's Routes between releases and at each step, with fake pod hashes.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

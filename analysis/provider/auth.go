@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds the credentials for a server. Argo Rollouts defines oauth2 and sigv4. The field
-// basicAuth is another name of the field basic. The token in the field bearer is sent in an Authorization header.
+// authentication holds credentials for a server. Argo Rollouts defines oauth2 and sigv4. basicAuth equals basic. The
+// token in bearer is sent in an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -37,7 +37,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. The parameter service is the AWS service for sigv4, or "" if sigv4 is not possible.
+// check validates the settings. service is the AWS service for sigv4, or "" if impossible.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -46,7 +46,6 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send adds headers and credentials to a request and sends the request. For sigv4, service is the AWS service.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -63,8 +62,7 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check validates the credentials. It refuses a Host header with sigv4, because such a request could send a signature
-// for AWS to another address.
+// check refuses a Host header with sigv4, because such a request could send an AWS signature to another address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
@@ -83,7 +81,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply adds the credentials to a request. It gets a new OAuth2 token for each measurement, so that no token is stored.
+// apply gets a new OAuth2 token for each measurement, so that no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -118,7 +116,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token gets an access token. It sends the client's secret in a header, and in the body if the header is refused.
+// token sends the client's secret in a header, and in the body if the header is refused.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

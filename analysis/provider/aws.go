@@ -21,8 +21,8 @@ type sigv4Config struct {
 	RoleARN string `json:"roleArn,omitempty"` // the role to assume
 }
 
-// signer finds credentials in the order of AWS's SDKs: a profile, the environment, a service account's token (IRSA), or
-// the agent of EKS Pod Identity. It never uses the credentials of the node.
+// signer finds credentials in the AWS SDKs' order: profile, environment, service account's token (IRSA), EKS Pod
+// Identity's agent. It never uses the node's credentials.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -73,7 +73,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		"give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
-// askSTS requests credentials from STS. It signs the request unless g is nil.
+// askSTS signs the request unless g is nil.
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
 	c := call.Request{
 		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
@@ -96,7 +96,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
-// taken returns the AWS keys and hides their values in messages. An empty key is an error.
+// taken hides the keys' values in messages. An empty key is an error.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.ID == "" || k.Secret == "" {
 		return awsKeys{}, errors.New(missing)
@@ -152,7 +152,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
-// awsEndpoint returns a service's URL in a region, or the URL from the environment, as in AWS's SDKs.
+// awsEndpoint returns a service's URL in a region, or from the environment, as AWS's SDKs.
 func awsEndpoint(s *session, host, service, region string) string {
 	own := cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"))
 	if own != "" {

@@ -48,7 +48,7 @@ type cloudWatchStat struct {
 	Unit   string       `json:"unit,omitempty"`
 }
 
-// numberOrText holds a number (300) or a text ("300"). A filled-in "{{args.period}}" is a text.
+// numberOrText is 300 or "300": a filled-in "{{args.period}}" is a text.
 type numberOrText string
 
 // Shape returns the JSON Schema of a numberOrText.
@@ -127,7 +127,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	return cloudWatchResult(a.Body, s.request.Compare != nil)
 }
 
-// form returns the request in AWS's query protocol. The elements of a list have numbers from 1.
+// form returns AWS's query protocol. List elements have numbers from 1.
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
 	set := func(key, value string) {
@@ -168,8 +168,8 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult parses a response. It returns an error if a query has the status InternalError or Forbidden. With
-// pair, the result is [bad, all]: the sums of the values of the ids bad and of. PartialData is then an error.
+// cloudWatchResult refuses a query with the status InternalError or Forbidden. With pair, the result is [bad, all]: the
+// sums of the ids bad and of, and PartialData is an error.
 func cloudWatchResult(body []byte, pair bool) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

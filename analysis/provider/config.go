@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldError is an error about a field of the metric's provider block.
 type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
@@ -53,13 +52,13 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// checks maps the value of the tag check:"…" to a check of texts. It skips empty texts and texts with arguments.
+// checks maps the tag check:"…" to a check. Empty texts and texts with arguments are skipped.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath,
 }
 
-// checkFields validates fields by their tags. required:"fix" refuses a blank text, and check:"…" names a format.
+// checkFields validates tags: required:"fix" refuses a blank text, check:"…" names a format.
 func checkFields(at string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -104,7 +103,7 @@ func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
 	return nil
 }
 
-// ofMetric lists metric fields that users often write into the provider block by mistake.
+// ofMetric lists metric fields that users often misplace in the provider block.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
 // argument matches a placeholder that a measurement replaces. Other braces are part of the query.
@@ -144,7 +143,6 @@ func shown(value string) string {
 	return value[strings.LastIndex(value, "@")+1:]
 }
 
-// checkDuration validates a positive duration.
 func checkDuration(field, value string) error {
 	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
 		return wrong(field, "write 30s, 5m or the like", "%q is not a duration", value)
@@ -159,7 +157,6 @@ func duration(value string, byDefault time.Duration) time.Duration {
 	return byDefault
 }
 
-// maxSeconds is the longest time limit that a user may configure.
 const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {
@@ -176,7 +173,7 @@ func seconds(value *int64, byDefault time.Duration) time.Duration {
 	return time.Duration(*value) * time.Second
 }
 
-// oneOf validates an enumeration. An empty text is valid and means the default.
+// oneOf allows an empty text, the default.
 func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil

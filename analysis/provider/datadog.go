@@ -139,7 +139,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest returns the first series' newest value. It skips points without a value; the last point often has none.
+// datadogNewest skips points without a value; the last point often has none.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`
@@ -171,7 +171,7 @@ func datadogNewest(body []byte) (any, error) {
 	return nil, nil
 }
 
-// datadogScalar returns the first column's value or, with pair, [bad, all]. A column has the formula's text as name.
+// datadogScalar returns the first column's value or, with pair, [bad, all]. A column's name is the formula's text.
 func datadogScalar(body []byte, pair bool) (any, error) {
 	var answered struct {
 		Errors any `json:"errors"`

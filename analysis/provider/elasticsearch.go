@@ -44,7 +44,6 @@ func (c *searchConfig) check() error {
 	return err
 }
 
-// checkDSL validates a mapping, or a text with a JSON object.
 func checkDSL(field string, v any) error {
 	if text, ok := v.(string); ok && hasArgument(text) {
 		return nil
@@ -104,7 +103,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result returns the value at a path of a response. It refuses errors and partial results.
+// result refuses errors and partial results.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

@@ -32,7 +32,7 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters returns the query parameters of the request. It removes white space from the user's query.
+// parameters removes white space from the user's query.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

@@ -50,8 +50,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Each table
-// has annotations, a header and records. A failed query returns its error as a table.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
+// annotations, a header and records. A failed query returns its error as a table.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	annotations, column := map[string][]string{}, map[string]int(nil) // column: index by label; 0 is the annotations

@@ -30,8 +30,8 @@ const (
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
-// jobConfig runs one Kubernetes Job per measurement in the Rollout's namespace. The measurement is Inconclusive if the
-// Job is deleted or if an image cannot be pulled. A deleted Job is not created again.
+// jobConfig runs a Job per measurement in the Rollout's namespace. The measurement is Inconclusive if the Job is
+// deleted or if an image cannot be pulled. A deleted Job is not created again.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`
@@ -131,7 +131,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object returns the Job for a measurement. It copies the user's spec, because the next request needs the original.
+// object copies the user's spec, because the next request needs the original.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -158,12 +158,12 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is a day in seconds. If Kubernetes deleted a Job sooner, a new gitrollout process could run the Job again.
+// leastTTL is a day in seconds. After an earlier deletion by Kubernetes, a new gitrollout process could repeat the Job.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName returns at most 46 readable characters of id, and 12 characters of id's hash. A label may have 63 characters.
+// jobName joins at most 46 characters of id and 12 of its hash. A label may have 63.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

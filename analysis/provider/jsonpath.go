@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. But a
-// metric needs only one value. So text around the path, several paths, functions and "range" are refused.
+// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. Text
+// around the path, several paths, functions and "range" are refused: a metric needs one value.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// These limits bound a path's cost for any response. Each ".." visits all values, and a union multiplies their number.
+// These limits bound a path's cost: ".." visits all values, and a union multiplies their number.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // the numbers of members of all unions, multiplied
@@ -99,7 +99,7 @@ func checkJSONPath(field, text string) error {
 	return nil
 }
 
-// valueAt returns the first value at a path, as Argo Rollouts does, or nil if a filter or slice matches nothing.
+// valueAt returns a path's first value, as Argo Rollouts does, or nil if a filter or slice matches nothing.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {
@@ -126,7 +126,6 @@ func valueAt(text string, v any) (value any, err error) {
 	return found[0][0].Interface(), nil
 }
 
-// deeper reports whether a JSON value has at least the given number of nested levels.
 func deeper(v any, levels int) bool {
 	if levels == 0 {
 		return true

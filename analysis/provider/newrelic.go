@@ -32,7 +32,7 @@ const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
 
 func (c *newRelicConfig) check() error { return nil }
 
-// timeout adds 10 seconds to the query's limit, so that the server can report that the query took too long.
+// timeout adds 10 seconds, so that the server can report that the query took too long.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

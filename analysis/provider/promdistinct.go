@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// promDistinct returns a function that counts the values of a label in a vector: [bad, all]. As in promPair, the label
-// n is "bad" or "of". A value counts if one of its series is above 0. Series without the label do not count.
+// promDistinct returns a function that counts a label's values: [bad, all], by the label n as in promPair. A value
+// counts if a series is above 0. Series without the label do not count.
 func promDistinct(label string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf

@@ -31,7 +31,7 @@ type rangeQuery struct {
 	Step  string `json:"step" required:"write 30s, 1m or the like" check:"duration"`
 }
 
-// prometheusAddresses lists the environment variables for the default address. The first variable has precedence.
+// prometheusAddresses lists variables for the default address; the first has precedence.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error { return c.sender.check("aps", c.Address) }

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar becomes a number. The function read parses a vector or a
-// matrix, such as promSeries. Values may be NaN or infinite.
+// promValue parses a response of Prometheus or Loki. A scalar becomes a number; read parses a vector or matrix. Values
+// may be NaN or infinite.
 func promValue(from string, body []byte, read func(string, json.RawMessage) (any, error)) (
 	value any, warnings []string, err error,
 ) {
@@ -61,7 +61,7 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a comparison's pair. The two series have the labels n="bad" and n="of".
+// promPair returns a pair from series with the labels n="bad" and n="of".
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {
@@ -74,8 +74,8 @@ func promPair(series []promSeriesOf) (pair []any, is bool) {
 	return pairOf(named), len(named) > 0
 }
 
-// pairOf returns the numbers of bad and of all requests for a comparison. A missing "bad" means 0, because a counter at
-// zero has no series. A missing "of" means no requests.
+// pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of" means no
+// requests.
 func pairOf(named map[string]float64) []any {
 	if all, is := named["of"]; is {
 		return []any{named["bad"], all}
@@ -104,8 +104,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns an instant query's buckets: one series for each le, or one native histogram. Without series, it
-// returns nil. It refuses other labels, because a version with more pods would have several series.
+// promHistogram returns buckets: one series per le, or one native histogram; nil without series. It refuses other
+// labels, because a version with more pods would have several series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {

@@ -53,13 +53,13 @@ type Deps struct {
 	Backoff  time.Duration // before the first retry; default 250ms
 }
 
-// provider describes one kind of provider.
+// provider is one kind of provider.
 type provider struct {
 	kind   string // the key of a metric's provider block
 	config func() config
 }
 
-// config is the configuration of one provider. It is decoded for each use and has no state.
+// config is decoded for each use and has no state.
 type config interface {
 	// check refuses an invalid configuration. Texts may contain "{{args.x}}". An error's field omits the kind.
 	check() error
@@ -72,7 +72,7 @@ func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly. It sends no request. Errors contain the field (provider.web.url).
+// Check parses a configuration strictly, without requests. Errors contain the field (provider.web.url).
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	if invalid := new(fieldError); errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. Callers may repeat a Request after an error, because the ID prevents a second Job.
+// Measure makes one measurement. A Request may be repeated after an error, because the ID prevents a second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -106,7 +106,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns the time limit for all requests of a measurement. It returns 0 for an invalid configuration.
+// Timeout returns the time limit of a measurement, 0 for an invalid configuration.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -115,7 +115,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop deletes the Job of a running or finished measurement. Other kinds need no stop. Calls may be repeated.
+// Stop deletes a measurement's Job, if any. Calls may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -129,7 +129,7 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 	return nil
 }
 
-// Types returns the configuration types of all providers by kind, for editors' schemas.
+// Types returns all configuration types by kind, for editors' schemas.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, p := range table {

@@ -27,7 +27,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends a JSON request and decodes the response. The parameter "from" is the server's name in errors.
+// json sends and decodes JSON; from is the server's name in errors.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -39,7 +39,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// secret reads a Secret and hides its values in messages. In URLs, it hides only credentials. All keys are required.
+// secret reads a Secret and hides its values, of URLs only credentials, in messages. All keys are required.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

@@ -24,8 +24,7 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys holds AWS credentials, as STS (XML) and the credentials agent (JSON) return them. Temporary credentials have
-// a token.
+// awsKeys holds AWS credentials from STS (XML) or the agent (JSON). Temporary credentials have a token.
 type awsKeys struct {
 	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`
@@ -34,12 +33,12 @@ type awsKeys struct {
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches the hosts that may get signed requests, in all partitions of AWS and with VPC endpoints. It also
-// matches localhost, but requests reach localhost only if an administrator allows it.
+// awsHost matches hosts that may get signed requests, in all AWS partitions and with VPC endpoints. It matches
+// localhost, which only an administrator can allow.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses servers outside AWS, because a signed request contains the key's ID and the session's token.
+// checkAWS refuses other servers, because a signed request contains the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
@@ -48,7 +47,7 @@ func checkAWS(address string) error {
 		"%q is not an AWS server, and requests to it would be signed", shown(address))
 }
 
-// sign adds the time and the signature to a request. The parameter body is the request's body as sent.
+// sign adds the time and the signature; body is the request's body as sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)

@@ -15,8 +15,7 @@ import (
 )
 
 // webhookConfig calls a Flagger webhook, such as a gate or a load test (https://docs.flagger.app/usage/webhooks). It
-// posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such
-// provider.
+// posts name, namespace, phase, checksum and metadata; the HTTP status is the verdict. Argo Rollouts lacks it.
 type webhookConfig struct {
 	URL      string            `json:"url" required:"give the URL that is posted to" check:"url"`
 	Type     string            `json:"type,omitempty"`                     // default rollout
@@ -28,7 +27,7 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes maps each type to its phases after a 2xx status and after another status. A closed gate may open later.
+// webhookTypes has each type's phases after a 2xx and another status. A closed gate may open later.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -55,7 +54,6 @@ func (c *webhookConfig) check() error {
 	return err
 }
 
-// timeout returns the time limit of all tries together.
 func (c *webhookConfig) timeout() time.Duration {
 	return duration(c.Timeout, 10*time.Second) * time.Duration(c.Retries+1)
 }
@@ -69,7 +67,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
-	body, _ := json.Marshal(map[string]any{ // texts always have a JSON form
+	body, _ := json.Marshal(map[string]any{
 		"name": s.request.Workload.Name, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
 		"checksum": s.request.Hash, "metadata": metadata,
 	})
@@ -95,7 +93,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict reports whether a status is a verdict. A redirect or a proxy's error is not a verdict.
+// webhookVerdict excludes redirects and proxies' errors.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

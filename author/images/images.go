@@ -1,4 +1,4 @@
-// Package images edits the line that sets an image of an app in a repository. Package console commits the edited file.
+// Package images edits the line that sets an image of an app. Package console commits the edited file.
 package images
 
 import (
@@ -40,7 +40,6 @@ func Parse(text string) (Order, error) {
 	return Order{}, fmt.Errorf("%q is not NAME=TAG, NAME=REPOSITORY:TAG or NAME=@sha256:DIGEST, such as web=v2", text)
 }
 
-// split returns an image's repository, and its version with the separator.
 func split(image string) (repo, version string) {
 	end := strings.IndexByte(image+"@", '@')
 	if colon := strings.LastIndexByte(image[:end], ':'); colon > strings.LastIndexByte(image[:end], '/') {
@@ -65,7 +64,6 @@ func Names(r *rollout.Render) map[string][]string {
 	return names
 }
 
-// each calls the function do for each map with a name and an image, such as a container or an init container.
 func each(value any, do func(container map[string]any, name, image string)) {
 	list, _ := value.([]any)
 	for _, below := range list {
@@ -88,11 +86,11 @@ type App struct {
 	Render func(rollout.Tree) (*rollout.Render, error)
 }
 
-// Edit is a file with a new image. Path is "" if the app has this image already.
+// Edit is a file with a new image. Path is "" if the app already has the image.
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit that gives an app another image. The edit changes one line, or two lines for a new
-// repository. Set tries edits of single lines, until a render with the edit changes only the requested images.
+// Set returns the edit that gives an app another image. The edit changes one line, or two for a new repository. Set
+// tries edits until a render with the edit changes only the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -133,7 +131,6 @@ func (a *App) Set(o Order) (Edit, error) {
 		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused, "\n"))
 }
 
-// target is an Order for one app.
 type target struct {
 	Order
 	from   string   // the present repository
@@ -178,8 +175,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image: for the whole image, for the version after a name, and for the version
-// alone. Kustomizations have separate fields for tags and digests, so the last rule may also replace the field's name.
+// addRules adds rules for each present image. Kustomizations have separate fields for tags and digests, so the last
+// rule may also replace the field's name.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -243,7 +240,7 @@ func (a *App) places(t target) (all []place, err error) {
 	return all, nil
 }
 
-// places returns the places of one file. The parameter "in" has the fields that all these places share.
+// places returns the places of one file. in has their shared fields.
 func (t *target) places(in place) (all []place) {
 	for i, line := range in.lines {
 		p := in
@@ -274,7 +271,6 @@ func (t *target) places(in place) (all []place) {
 	return all
 }
 
-// near returns the lines around line i, at most three on each side.
 func near(lines []string, i int) []string { return lines[max(0, i-3):min(len(lines), i+4)] }
 
 // with returns the file with line i changed. It also changes the repository in a line up to three lines away.
@@ -289,10 +285,9 @@ func (t *target) with(lines []string, i int, changed string) string {
 	return strings.Join(lines, "")
 }
 
-// noEffect is the result of an edit that changes no image.
 const noEffect = "has no effect"
 
-// try renders the app with the edit of a place. It returns why the edit is refused, or "".
+// try renders an edit, and returns why the edit is refused, or "".
 func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error) {
 	if p.changed == "" {
 		return p.why, nil
@@ -312,7 +307,7 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 	return p.why, nil
 }
 
-// barred returns why gitrollout may not edit a file, or "" if the edit is allowed.
+// barred returns why gitrollout may not edit a file, or "".
 func (a *App) barred(file, content string) (why string, err error) {
 	if sops.Is([]byte(content)) {
 		return "is in a file that SOPS has signed", nil

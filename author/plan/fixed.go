@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the immutable fields of each kind. The API server refuses a change, for example as "field is immutable".
+// fixed lists the immutable fields of each kind. The API server refuses a change.
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -29,7 +29,6 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-// immutable returns notes about changes of an object's immutable fields. The API server will reject such a change.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
@@ -75,7 +74,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset has the API server's defaults of fixed fields (apps, batch, core, storage). It omits computed defaults.
+// unset has the API server's defaults of fixed fields (apps, batch, core, storage), except computed defaults.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
@@ -90,7 +89,7 @@ func at(o rollout.Object, path []string, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce returns notes about create-only Secrets with new keys. A Secret in the cluster never gets these keys.
+// madeOnce returns notes about create-only Secrets with new keys, which a Secret in the cluster never gets.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

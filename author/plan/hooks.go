@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks returns notes about the Jobs that a change runs, and about objects that a Job reads before their update.
+// hooks returns notes about Jobs that run, and about objects that a Job reads before their update.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -63,7 +63,6 @@ func (c comparison) changedHooks() (all []Note) {
 	return all
 }
 
-// seesOld returns notes about changed objects that a Job still reads with their old content.
 func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
 		was, had := c.before[o.Ref()]

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is a comment's largest size in bytes (GitHub allows 65,536). A longer comment omits all diffs.
+// MarkdownLimit is a comment's largest size in bytes (GitHub allows 65,536). A longer comment omits diffs.
 const MarkdownLimit = 60_000
 
-// Mark is the first line of a plan's comment. By this line, a CI job finds the earlier comment, to update it.
+// Mark is the first line of a plan's comment, by which a CI job finds the earlier comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
 // Markdown returns the plans as the text of a pull request's comment.
@@ -36,8 +36,6 @@ func Markdown(all []Plan) string {
 	return text
 }
 
-// markdownText is the template of a comment.
-//
 //go:embed markdown.tmpl
 var markdownText string
 
@@ -112,7 +110,6 @@ func objectsCount(all []Object) string {
 	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
-// markdownEscapes escapes a user's text for Markdown, so that it has no HTML, mention, image or link.
 var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`",
 	"*", "\\*")
 

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff of two versions of an object, or "" if they are equal. Either version may be nil.
-// The diff omits fields that the API server sets, and masks the values of Secrets.
+// Compare returns the unified diff of two versions, or "". Either version may be nil. The diff omits fields that the
+// API server sets, and masks the values of Secrets.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -56,7 +56,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns a copy of an object without the fields that the API server, kubectl or gitrollout sets.
+// withoutServer omits the fields that the API server, kubectl or gitrollout sets.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -99,10 +99,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields lists the fields of a Secret without secret values. Another field may be a misspelled data field.
+// openFields lists a Secret's fields without secret values. Another field may be a misspelled data field.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, also in annotations. The mask contains changed if the value in other is different.
+// hide masks a Secret's values, also in annotations. The mask contains changed if other has another value.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -129,7 +129,6 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 // longAnnotation is the size in bytes above which a Secret's annotation is masked.
 const longAnnotation = 200
 
-// star masks the value of a key. The mask contains changed if the value in others is different.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

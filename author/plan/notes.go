@@ -60,7 +60,6 @@ type comparison struct {
 	before, after map[rollout.Ref]rollout.Object
 }
 
-// withoutPods returns notes about weights that send no requests, because the step has no pods of the new version.
 func withoutPods(a App) []Note {
 	var all []Note
 	for _, w := range a.Workloads {
@@ -79,7 +78,6 @@ func withoutPods(a App) []Note {
 	return all
 }
 
-// watches returns a note about each watch after the release.
 func watches(a App) (all []Note) {
 	for _, w := range a.Workloads {
 		if w.Watch > 0 {
@@ -91,8 +89,8 @@ func watches(a App) (all []Note) {
 	return all
 }
 
-// changedSteps returns notes about a change of the current release's steps. Each note names the step at which
-// the release continues. The level is AtOnce if the change removes all remaining promotions.
+// changedSteps returns notes about changed steps of the current release, with the step at which the release continues.
+// The level is AtOnce if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -130,12 +128,11 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions that a release needs from the step `from` on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce returns notes about a changed object that reaches all users at the same time, because no stage covers it.
+// atOnce returns notes about a changed object that no stage covers.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -156,7 +153,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace returns a note about a workload that replaces its pods in place, if no step protects users from the change.
+// inPlace returns a note about a workload that replaces pods in place, if no step protects users.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -187,7 +184,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// sharedData returns notes about a changed ConfigMap or Secret that pods of both versions use by the same name.
+// sharedData returns notes about a changed ConfigMap or Secret that both versions' pods use by the same name.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
@@ -235,7 +232,6 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment returns a note that explains why a Deployment's new pods are not released in stages.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -262,7 +258,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the changed workloads without a Rollout. Kubernetes replaces their pods by its own strategy.
+// unstaged returns the changed workloads without a Rollout.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()
@@ -332,7 +328,6 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-// lostRollouts returns notes about workloads that lose their Rollout document but stay in the app.
 func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {

@@ -10,13 +10,12 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the former name of a generated ConfigMap or Secret. Such a name ends with a hash of the content.
+	// Was is the former name of a generated ConfigMap or Secret, which ends with a hash.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; the values of Secrets are masked
 }
 
-// generatedSuffix matches the hash that kustomize appends to the names of generated objects.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // differences returns the changed objects of two renders. Either render may be nil.
@@ -63,7 +62,6 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore returns the only removed object whose name equals ref's name except for the hash, or nil.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil

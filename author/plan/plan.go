@@ -19,7 +19,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // the plan assumes a push at this time
-	// State names the source of the stable version (the state branch or the commit Base) and the reason.
+	// State names the source of the stable version (the state branch or the commit Base), and the reason.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -43,10 +43,10 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads lists the workloads with changed pods. Objects lists all changed objects.
+	// Workloads lists the workloads with changed pods.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
-	// Detection has the differences that the comparisons of these workloads find.
+	// Detection has the differences that the comparisons find.
 	Detection []strategies.Detection `json:"detection,omitempty"`
 	Notes     []Note                 `json:"notes,omitempty"`
 	Files     []string               `json:"files,omitempty"`   // the changed files among the app's sources
@@ -56,7 +56,7 @@ type App struct {
 	Gates     int                    `json:"gates,omitempty"`   // number of required promotions
 }
 
-// Change is the kind of change of an app.
+// Change is an app's kind of change.
 type Change string
 
 const (
@@ -70,13 +70,13 @@ const (
 	Invalid  Change = "invalid"  // the app would be held (phase Held): it cannot be rendered or released
 )
 
-// Span is a duration. Its JSON is a text, such as 1h30m0s.
+// Span is a duration. Its JSON is a text such as 1h30m0s.
 type Span time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String returns the duration in Go's form: 1h30m0s.
+// String returns Go's form: 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is one app at one commit.
@@ -95,7 +95,7 @@ type Input struct {
 	Files      []string // the changed files among the sources of both sides, sorted
 }
 
-// Of returns the plan of one app. It returns false if the app does not change.
+// Of returns an app's plan, or false if the app does not change.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -147,7 +147,6 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// serving returns the hash of the stable version, or "" without a stable version.
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
@@ -166,8 +165,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the stable hash of each workload if the change adds a workload's first Rollout document,
-// else nil. The stable hash of a workload with a first document comes from the commit Base.
+// standing returns each workload's stable hash if the change adds a workload's first Rollout document, else nil. The
+// hash of a workload with a first document comes from the commit Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -199,7 +198,6 @@ func byDocument(w rollout.Workload) bool {
 	return !is
 }
 
-// unrecorded returns a workload whose version changes together with its first Rollout document (see byDocument).
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -218,7 +216,6 @@ func unrecorded(in Input) (what string, is bool) {
 	return "", false
 }
 
-// renamed returns a Deployment whose name and version change in one commit.
 func renamed(in Input) (what string, is bool) {
 	switch {
 	case in.State != nil && in.State.Stable != nil:
@@ -230,7 +227,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the kind and the summary of a change. The two renders must differ.
+// judge requires that the two renders differ.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +
@@ -286,7 +283,6 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds the files that several apps use.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}

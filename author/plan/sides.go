@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Sides has the inputs of one cluster's plan, with both sides of the change: base and head.
+// Sides has the inputs of one cluster's plan.
 type Sides struct {
 	Cluster       string
 	Own           string // gitrollout's own namespace, where no app may write
@@ -33,8 +33,8 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. A new cluster has no configuration in base. If base's configuration is invalid, both
-// sides use head's configuration.
+// Read reads both configurations. A new cluster has none in base. If base's configuration is invalid, both sides use
+// head's configuration.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -48,7 +48,6 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	return err
 }
 
-// planners is the number of apps that are planned in parallel.
 const planners = 4
 
 // Add plans the apps of both sides. It stops when ended() returns an error.
@@ -104,7 +103,7 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Plan plans one app. It returns false if the app does not change. The renderer's cache renders an unchanged app once.
+// Plan plans one app. It returns false if the app does not change.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -137,7 +136,7 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted sets the summary of a first deployment if Runs is set. The summary tells whether the app would be adopted.
+// adopted sets the summary of a first deployment if Runs is set: whether the app would be adopted.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil
@@ -182,7 +181,6 @@ func (s *Sides) allow(b *source.Branch, side *Side) {
 	}
 }
 
-// differing returns the app's source files that differ between the two sides.
 func (s *Sides) differing(in Input) ([]string, error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {

@@ -28,7 +28,7 @@ func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns a workload's number of pods. If the number does not come from the manifest, Sizing adds the source.
+// Sizing returns a workload's number of pods, with the source if not the manifest.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -37,7 +37,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost summarizes the cost of a release, such as "at least 25m, 2 promotions". Without stages, it returns "".
+// Cost summarizes a release, such as "at least 25m, 2 promotions", or returns "" without stages.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {

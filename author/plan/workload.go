@@ -15,7 +15,7 @@ type Workload struct {
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized names the source of the number Replicas. It is "" if the manifest has the number.
+	// Sized names the source of Replicas, or is "" for the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
 	Full   int     `json:"full,omitempty"`   // the weight at which the new version gets all requests
@@ -43,7 +43,6 @@ type Stage struct {
 	OnTimeout string    `json:"onTimeout,omitempty"`
 }
 
-// workloads adds the workloads whose pods change, and the times of the app's release.
 func (a *App) workloads(in Input) {
 	begins, ends, known := in.Now, in.Now, true
 	for _, spec := range in.Head.Render.Specs {
@@ -70,7 +69,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// Detections returns the differences that the comparisons of an app find, without figures and without a record.
+// Detections returns the differences that an app's comparisons find, without figures and without a record.
 func Detections(r *rollout.Render) (all []strategies.Detection) {
 	for _, spec := range r.Specs {
 		n, _ := size(r, spec)
@@ -79,7 +78,7 @@ func Detections(r *rollout.Render) (all []strategies.Detection) {
 	return all
 }
 
-// stableTemplate returns the template hash of a workload's stable version, or "" without a stable version.
+// stableTemplate returns a workload's stable template hash, or "".
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -106,7 +105,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns a workload's number of pods in Git, and the source of the number. The source is "" for the manifest.
+// size returns the number of pods in Git, and the source ("" for the manifest).
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -38,7 +38,7 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// Read HelmReleases from built kustomizations, because the files of HelmReleases lack the kustomizations' patches.
+	// Read HelmReleases from built kustomizations, because the files lack the patches.
 	of := map[string]bool{} // the key is a kustomization's folder, or a folder or file that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// A kustomization with objects of Argo CD or Flux is not an app. Report workloads in it, because no app deploys them.
+	// A kustomization with objects of Argo CD or Flux is not an app. Report its workloads, because no app deploys them.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +80,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the kustomizations with Flux's objects. It skips a kustomization that only other kustomizations use.
+// ofFlux skips a kustomization that only other kustomizations use.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -105,7 +105,6 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders that objects of Argo CD or Flux use. It omits an object without a usable folder.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -143,7 +142,6 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether a folder has a chart, manifests of an app, or objects of Argo CD or Flux.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }
@@ -176,7 +174,6 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	return dir, is
 }
 
-// address returns a chart's repository and name. The repository is "" if unknown.
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
 	if repo != "" && name == "" { // an OCIRepository's address ends with the chart's name

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is an entry for a folder of the repository that an object of Argo CD or Flux deploys.
+// Given is an entry for a folder that an object of Argo CD or Flux deploys.
 type Given struct {
 	File  string // the file of the object of Argo CD or Flux
 	Entry        // all fields except Needs
@@ -51,7 +51,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application has the fields of an Argo CD Application (argoproj.io/v1alpha1) that gitrollout init reads.
+// application has the read fields of an Argo CD Application (argoproj.io/v1alpha1).
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -61,7 +61,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// ownServer and ownName select the cluster in which Argo CD runs. fixedRevision matches commits and versions.
+// ownServer and ownName select Argo CD's cluster. fixedRevision matches commits and versions.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -84,7 +84,6 @@ type argoSource struct {
 	}
 }
 
-// applicationIn returns an entry for each source of an Application.
 func applicationIn(file, text string) (all []Given) {
 	var a application
 	if yaml.Unmarshal([]byte(text), &a) != nil {
@@ -123,7 +122,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm returns a source's helm block. As in Argo CD, values override value files, and parameters override values.
+// argoHelm returns a source's helm block. Values override value files, and parameters override values (Argo CD).
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -170,7 +169,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the fields of *.toolkit.fluxcd.io objects (Kustomization, HelmRelease, source) that init reads.
+// fluxObject has the read fields of *.toolkit.fluxcd.io objects (Kustomization, HelmRelease, source).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
@@ -196,13 +195,12 @@ type fluxObject struct {
 	}
 }
 
-// postBuild has the variables of a Flux Kustomization.
 type postBuild struct {
 	Substitute     map[string]string             `json:"substitute"`
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. It adds each source to Lost, except a ConfigMap with one file for env.
+// variables copies variables. It adds each source to Lost, except a ConfigMap with one file for env.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -221,7 +219,6 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn returns an entry for the folder of a Flux Kustomization. Without a path, it returns false.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -238,7 +235,6 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	return g, true
 }
 
-// helmReleaseIn returns the entry for a HelmRelease's chart. It returns false if the HelmRelease has no chart.
 func helmReleaseIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil {
@@ -276,8 +272,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds the settings of Argo CD's and Flux's objects to the entries. It prefers objects for env. If several
-// objects release one chart, the map also has the further entries by folder. notes lists settings without equivalents.
+// carry adds settings of Argo CD's and Flux's objects, preferably for env. If several objects release one chart, also
+// has the further entries by folder. notes lists settings without equivalents.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -310,7 +306,6 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 	return also, notes
 }
 
-// complete returns e with the settings of an object of Argo CD or Flux. It adds a note about lost settings.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

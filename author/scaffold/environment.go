@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environments lists common names of environments. Names that come first are preferred.
+// environments is in order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
@@ -33,7 +33,6 @@ var (
 	ofApps = []string{"apps", "applications", "services"}
 )
 
-// shownIn returns the folder of documentation, samples or tests that contains dir, or "" if no such folder does.
 func shownIn(dir string) (in string) {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments {
@@ -44,7 +43,6 @@ func shownIn(dir string) (in string) {
 	return in
 }
 
-// environment returns a folder's environment, or "" if the path names no environment.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -74,7 +72,6 @@ func (g Given) environment() string {
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 if an object is for env, 2 if it is for another environment, and 1 if it names no environment.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -87,7 +84,6 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns the file and the environment of an object that deploys dir, or "" if an object for env deploys dir.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -125,7 +121,6 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for env. A root "production" is for "prod" only if it has no sibling "prod".
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)

@@ -63,7 +63,7 @@ func Folders(files []File) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// ConfigFile returns the file with the proposed configuration.
+// ConfigFile returns the proposed configuration.
 func (p Proposal) ConfigFile() File {
 	file := rollout.ConfigPath(p.Cluster)
 	return File{Path: file, Content: modeline(file, "config") + configText(p.Entries)}
@@ -116,13 +116,11 @@ func variablesText(v rollout.Variables) string {
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
 
-// yamlLines formats values as lines of YAML. These values always have a YAML form.
 func yamlLines(v map[string]any) []string {
 	text, _ := yaml.Marshal(v)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings formats a field of an entry, with the non-empty subfields in all. It writes a single line with braces.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -142,12 +140,11 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline returns the comment from which editors learn the schema of a file.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollout files and the changed kustomization. told has a reason for each omitted Deployment.
+// Rollouts returns new Rollout files and the changed kustomization. told has reasons for omitted Deployments.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -197,7 +194,6 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 	return files, told, err
 }
 
-// documentFolder returns the folder for an app's documents: the app's folder, or the templates of its chart.
 func documentFolder(tree rollout.Tree, app string) (string, error) {
 	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
@@ -217,7 +213,6 @@ var rolloutText string
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
-// oneLine matches a list of resources on one line, in brackets.
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
 func asLines(text string) string {
@@ -234,7 +229,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith adds resources to an app's kustomization. It returns a zero File for a folder of plain manifests.
+// kustomizationWith adds resources to a kustomization. It returns a zero File for plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)

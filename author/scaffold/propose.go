@@ -40,13 +40,13 @@ type Entry struct {
 	Needs render.Violations // the entry must allow these objects, because its apps have them
 }
 
-// LeftOut is a folder or a file that does not become an app of the cluster, and the reason.
+// LeftOut is a folder or a file that does not become an app, and the reason.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose proposes the apps of a cluster. If cluster is "", it chooses a name. It omits apps that do not render.
+// Propose proposes a cluster's apps, without apps that do not render. If cluster is "", it chooses a name.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -98,7 +98,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the environment of the cluster. If p.Cluster is "", choose sets a name.
+// choose returns the cluster's environment. If p.Cluster is "", choose sets a name.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
@@ -117,7 +117,6 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover sets Entries, which match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // the key is the app's name; the value is the entry's index
@@ -172,7 +171,6 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 }
 
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
-	// Leave out apps that do not render, and apps with objects of Flux, Argo CD or another app.
 	var all []*rollout.Render
 	for _, app := range p.Apps {
 		r, err := p.build(app)
@@ -192,7 +190,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Check kustomizations first, so that a folder with their output is omitted.
+	// An object belongs to one app. Check kustomizations first, to omit a folder with their output.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -237,7 +235,6 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	return e, alike
 }
 
-// matches reports whether an entry matches exactly the folders in want.
 func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
 	if err != nil || len(apps) != len(want) {
@@ -265,7 +262,6 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf replaces the app's name in a path with *, if the path has an app's name.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || len(segments) == 1 { // at the root, a glob would match all folders
@@ -275,7 +271,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns the name for an app's entry. It returns "" if the default, the last folder's name, is suitable.
+// nameOf returns an entry's name, or "" if the default, the last folder's name, is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -284,7 +280,6 @@ func nameOf(dir string) string {
 	return label(segments[app])
 }
 
-// label converts a folder's name to a DNS label. The result is "" if the name has no letter or digit.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -298,7 +293,7 @@ func label(name string) string {
 // mostLeftOut is the largest number of folders that Told lists for one reason.
 const mostLeftOut = 5
 
-// Told describes the proposal in lines. It lists apps, omitted folders with reasons, and notes.
+// Told describes the proposal in lines.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

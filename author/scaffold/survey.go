@@ -1,5 +1,5 @@
-// Package scaffold inspects a repository that does not use gitrollout yet, and proposes files to add. It reads a tree
-// and returns data. Package render finds and renders apps. cmd/gitrollout writes the files.
+// Package scaffold proposes files to add to a repository that does not use gitrollout yet. It reads a tree and returns
+// data. Package render finds and renders apps. cmd/gitrollout writes the files.
 package scaffold
 
 import (
@@ -56,7 +56,6 @@ const (
 	maxFiles = 20_000
 )
 
-// skipped lists folders to ignore. They contain tools' files or copies, but no apps.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
 // Look returns the survey of a tree.
@@ -155,7 +154,6 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	return nil
 }
 
-// readKustomization returns a kustomization with the folders that it uses.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
 		Kind                         string
@@ -200,7 +198,6 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		}
 		kinds, last = append(kinds, h.Kind), h
 		group, _, _ := strings.Cut(h.APIVersion, "/")
-		// A plain folder with an object that runs pods is an app.
 		_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
 		workload = workload || is || slices.Contains([]string{"CronJob", "Job", "Pod"}, h.Kind)
 		if group == "argoproj.io" && h.Kind == "Rollout" {
@@ -225,10 +222,8 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	return engine, workload
 }
 
-// The engines, which are other programs that deploy from Git.
 const flux, argoCD = "Flux", "Argo CD"
 
-// engineOf returns the engine that defines a kind of object, or "" for other kinds.
 func engineOf(group, kind string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -275,7 +270,7 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns the kustomizations that no other kustomization uses. It skips kustomizations with engines' objects.
+// roots skips kustomizations that other kustomizations use, and kustomizations with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
 	for _, k := range s.Kustomizations { // a folder that Flux or Argo CD deploys is a root, too
@@ -303,7 +298,7 @@ func (s Survey) used() map[string]bool {
 }
 
 // plain returns the folders of plain manifests that are apps. It skips a folder in a chart or a kustomization, and a
-// folder that a kustomization uses. An app includes its subfolders, unless a subfolder has a kustomization.
+// folder that a kustomization uses. An app includes subfolders without a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -328,7 +323,6 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns an exclude pattern for the files in dir without Kubernetes objects, or "" without such files.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -346,8 +340,8 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps, without library charts and subcharts. Each chart gets the value
-// file of the first environment in the list that has a value file.
+// charts returns the charts that are apps, without library charts and subcharts, with the value file of the first
+// environment that has one.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

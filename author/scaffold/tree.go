@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree with new contents of files. A folder that contains such a file has no ID.
+// With returns a tree with new contents of files. Their folders have no ID.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]rollout.Entry{}, blobs: map[string]string{}}
 	for _, f := range files {
@@ -27,7 +27,6 @@ type overlaid struct {
 	blobs map[string]string // by ID
 }
 
-// names returns the entries of a folder that are new files, or that contain new files.
 func (t *overlaid) names(dir string) map[string]bool {
 	names := map[string]bool{}
 	for file := range t.files {

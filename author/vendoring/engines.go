@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject has the fields of Flux's and Argo CD's objects that are read here. Each kind has some of the fields.
 type engineObject struct {
 	file             string
 	err              error // set if a field has another type
@@ -43,7 +42,6 @@ func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, 
 
 type sourceRef struct{ Kind, Name string }
 
-// engineGroups lists the API groups of objects that name external sources.
 var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
@@ -53,7 +51,7 @@ const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects returns the objects of Flux and Argo CD in and below a folder. It skips text that is not YAML.
+// engineObjects skips text that is not YAML.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -79,7 +77,6 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engineKinds maps the kinds of objects that use external sources to the functions that read these sources.
 var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rollout.VendorSource, error){
 	"helm.toolkit.fluxcd.io/HelmRelease":        helmRelease,
 	"kustomize.toolkit.fluxcd.io/Kustomization": fluxKustomization,
@@ -87,7 +84,7 @@ var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rol
 }
 
 // engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. It does not change the
-// objects, because "gitrollout init" reads them. It returns an error for each source that vendor.yaml cannot express.
+// objects, because "gitrollout init" reads them. leftOut has an error for each source that vendor.yaml cannot express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		read, is := engineKinds[o.group()+"/"+o.Kind]
@@ -140,7 +137,6 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// named returns the HelmRepository, GitRepository or OCIRepository to which ref refers.
 func named(ref sourceRef, objects []engineObject) (engineObject, error) {
 	source, found := rollout.Find(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -155,7 +151,6 @@ func named(ref sourceRef, objects []engineObject) (engineObject, error) {
 	return source, nil
 }
 
-// git returns a source for the folder `at` of a GitRepository. It refuses a range of versions.
 func (o engineObject) git(at string) ([]rollout.VendorSource, error) {
 	ref := cmp.Or(o.Spec.Ref.Commit, o.Spec.Ref.Tag, o.Spec.Ref.Branch)
 	if ref == "" || o.Spec.Ref.Semver != "" {
@@ -208,7 +203,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application returns the charts of an Application. It skips other sources, which are usually in this repository.
+// application skips sources other than charts, which are usually in this repository.
 func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
 	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {

@@ -19,13 +19,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kustomizations lists the file names of a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From adds the external sources of a folder's kustomization to vendor.yaml. It replaces each address in the
-// kustomization by the folder that Update will write. From also adds the sources of Flux's and Argo CD's objects in and
-// below the folder, but does not change these objects or the field helmCharts. From sends no request. The result said
-// describes changes and omissions. If From cannot rewrite an entry, it writes nothing.
+// From adds the external sources of a folder's kustomization to vendor.yaml. It replaces each address by the folder
+// that Update will write. It does not change objects of Flux and Argo CD, or the field helmCharts. From sends no
+// request. said describes changes and omissions. If From cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -73,7 +71,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization rewrites a folder's kustomization. It returns fs.ErrNotExist for a folder without a kustomization.
+// kustomization returns fs.ErrNotExist for a folder without a kustomization.
 func (f *from) kustomization(dir *os.Root) error {
 	var file string
 	var text []byte
@@ -101,7 +99,6 @@ func (f *from) kustomization(dir *os.Root) error {
 	return f.charts(text)
 }
 
-// references rewrites the addresses in one field of a kustomization.
 func (f *from) references(at string, n *kyaml.Node) error {
 	switch n.Kind {
 	case kyaml.ScalarNode:
@@ -122,7 +119,7 @@ func (f *from) references(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// vendorYAML returns the sources in vendor.yaml and the file's text. New entries can be appended to this text.
+// vendorYAML returns the sources in vendor.yaml and a text to which new entries can be appended.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +156,6 @@ type from struct {
 	before int // number of sources that vendor.yaml had before From
 }
 
-// reference rewrites an address, or a generator's KEY=ADDRESS, in an entry. It skips inline YAML.
 func (f *from) reference(at string, n *kyaml.Node) error {
 	entry := n.Value
 	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
@@ -196,7 +192,6 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns the folder to which Update will write a source. It adds a missing source to vendor.yaml.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {
@@ -216,7 +211,6 @@ func (f *from) folder(g rollout.VendorGit) string {
 	}
 }
 
-// charts adds sources for the field helmCharts. It skips a chart without a repository.
 func (f *from) charts(text []byte) error {
 	var k struct {
 		Globals struct{ ChartHome string } `json:"helmGlobals"`
@@ -258,7 +252,6 @@ func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 // hosts matches addresses that kustomize accepts without a scheme.
 var hosts = regexp.MustCompile(`(?i)^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)/`)
 
-// isRemote reports whether kustomize would fetch an entry.
 func isRemote(entry string) bool {
 	return strings.Contains(entry, "://") || strings.HasPrefix(entry, "git::") || strings.HasPrefix(entry, "git@") ||
 		hosts.MatchString(entry)

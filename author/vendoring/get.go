@@ -19,7 +19,7 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". The host and its registry's token server get them, but no other host.
+	// Login returns a host's credentials, or "". Only the host and its registry's token server get them.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // longest time without data from a server; default 1m
@@ -39,7 +39,7 @@ type answer struct {
 	body   []byte
 }
 
-// get sends a GET request. The header authorization may be "". Errors contain only the host and path of the address.
+// get sends a GET request. authorization may be "". Errors contain only the host and path of the address.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -103,7 +103,6 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// refusal returns an error with a response's status. If the status is 401 or 403, the error names a fix.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		const fix = "log in with docker login or helm registry login, as a user with read access"
@@ -112,7 +111,6 @@ func refusal(what string, status int) error {
 	return fmt.Errorf("%s answers %d", what, status)
 }
 
-// isHere reports whether a host is a loopback address or localhost.
 func isHere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -131,7 +129,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sends a request to a registry's API. If the server requires a token, registry requests one and sets *token.
+// registry sends a request to a registry's API. If the server requires a token, registry sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -150,7 +148,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header for a registry. wants is the response's header WWW-Authenticate.
+// token returns the Authorization header. wants is the header WWW-Authenticate.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

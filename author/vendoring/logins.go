@@ -67,7 +67,7 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper asks a docker credential helper for credentials. It ignores identity tokens.
+// askHelper asks a docker credential helper. It ignores identity tokens.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

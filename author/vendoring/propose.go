@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on top of HEAD and returns the commit, or "" without changes. The working copy stays
-// unchanged. If origin's branch already has a commit with this tree and parent, Commit returns the existing commit.
+// Commit commits all changes on top of HEAD, or returns "" without changes. The working copy stays unchanged. If
+// origin's branch already has a commit with this tree and parent, Commit returns the existing commit.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {

@@ -39,7 +39,7 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 	return signers(keys), nil
 }
 
-// verify checks an archive's signature from "helm package --sign". It returns the fingerprint of the signing key.
+// verify checks a signature from "helm package --sign", and returns the signing key's fingerprint.
 func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint string, err error) {
 	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
 	by, err := helm.Verify(archive, signed, name)

@@ -37,7 +37,7 @@ func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches a source at its locked version. Without a locked version, it fetches the newest allowed version.
+// fetch fetches a source at its locked version, or else the newest allowed version.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -75,7 +75,6 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	return p, all, nil
 }
 
-// onlyChart returns an error unless an archive contains just the chart.
 func onlyChart(all files, name, version string) error {
 	var head struct{ Name, Version string }
 	if err := yaml.Unmarshal(all[name+"/Chart.yaml"], &head); err != nil || head.Name != name || head.Version != version {
@@ -87,7 +86,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version. Without a locked version, it returns the newest version in a range.
+// newest returns the locked version, or else the newest version in a range.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -126,7 +125,6 @@ type indexed struct {
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns the index entry of the locked version, or else of the newest version in the range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -150,7 +148,6 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 	return e, nil
 }
 
-// chart fetches a chart from a chart repository with an index.yaml.
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
@@ -200,7 +197,6 @@ func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, er
 	return a, err
 }
 
-// artifact fetches an OCI artifact by its tag or by the newest tag in a range.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
 ) (Pin, files, error) {
@@ -261,7 +257,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the version to fetch for a range of versions. Tags cannot have "+", so tagged reads "_" as "+".
+// tagged returns the version to fetch. Tags cannot have "+", so tagged reads "_" as "+".
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -323,7 +319,6 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	return commit, all, err
 }
 
-// runGit runs git without password prompts and returns its standard output.
 func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
 	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)

@@ -26,7 +26,6 @@ const (
 // files maps slash-separated paths to contents.
 type files map[string][]byte
 
-// unzip unpacks a .tar.gz.
 func unzip(archive []byte) (files, error) {
 	plain, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

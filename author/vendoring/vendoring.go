@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver reports folders with chart versions that vendor.lock lacks. A merge may keep them, and a render use them.
+// leftOver reports chart versions that vendor.lock lacks. A merge may keep their folders, and a render use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -117,7 +117,6 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	return wrong
 }
 
-// onDisk reads the files of a folder. It accepts only regular files and folders.
 func onDisk(dir *os.Root, at string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
@@ -134,8 +133,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. The parameter name selects the source that may
-// get a newer version: "" for no source, or All. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. name selects the source that may get a newer
+// version: "" for no source, or All. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -167,7 +166,6 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved returns an error with the difference between a source and its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and "+
@@ -184,8 +182,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, existing folders without a lock entry, and vendored folders with local changes. It
-// accepts a folder that already has the new content, because an interrupted update leaves such folders.
+// apart refuses nested folders, existing folders without a lock entry, and vendored folders with local changes. An
+// interrupted update leaves folders with the new content, so apart accepts such folders.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
@@ -217,7 +215,7 @@ func (p Pin) isIn(dir *os.Root) bool {
 	return err == nil && all.tree() == p.Tree
 }
 
-// Folders returns the folders at and below a path that have a vendor.yaml. It skips vendored folders.
+// Folders returns the folders at and below a path with a vendor.yaml. It skips vendored folders.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {

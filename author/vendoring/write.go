@@ -17,7 +17,7 @@ import (
 // staging is the folder for new files before write moves them, so that a full disk changes nothing. stage clears it.
 const staging = ".vendor-new"
 
-// write moves new contents to their folders and then writes the lock. An interrupted update can be repeated.
+// write moves new contents, and then writes the lock. An interrupted update can be repeated.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
@@ -54,7 +54,6 @@ func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []str
 
 func staged(i int) string { return path.Join(staging, strconv.Itoa(i)) }
 
-// stage writes changed sources and the lock to the staging folder. It returns the indices of the changed pins.
 func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) {
 	if err := dir.RemoveAll(staging); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand has the flags of commands that push a commit for a user's request about one or more apps.
+// pushCommand has the flags of commands that push a user's request.
 type pushCommand struct {
 	streams
 	vouch  vouchOptions
@@ -45,7 +45,7 @@ func (c *pushCommand) registerPush(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
 }
 
-// run pushes the changes of the selected apps as one commit. With --dry-run, it only prints the commit.
+// run pushes all changes as one commit. With --dry-run, it only prints the commit.
 func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	change func(w *console.Session, app string) (propose.Change, error)) error {
 	who, err := identity(ctx, c.author)
@@ -89,7 +89,7 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	return c.say(strings.Join(append([]string{said}, notes...), "\n"))
 }
 
-// drawChange formats a change for --dry-run. It omits files whose content in the tree is already the same.
+// drawChange formats a change for --dry-run. It omits unchanged files.
 func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")
@@ -115,7 +115,7 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// newAct completes a command that changes an app's promotion file, such as promote, hold and abort.
+// newAct completes a command that changes a promotion file, such as promote, hold and abort.
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
 	c, a := &pushCommand{streams: s}, &propose.Action{Verb: verb}
 	c.register(cmd)
@@ -239,7 +239,7 @@ once, and always at least one. The reconciler needs the right to delete pods.`,
 	return cmd
 }
 
-// identity returns the author of commits from the flag --author, or else from the environment or git's settings.
+// identity returns the commits' author from --author, or else from the environment or git's settings.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

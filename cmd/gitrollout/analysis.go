@@ -34,7 +34,6 @@ func newAnalysis(s streams) *cobra.Command {
 		newAnalysisRun(s), newBacktest(s), newPower(s))
 }
 
-// templateOptions select an analysis template, its arguments and its provider.
 type templateOptions struct {
 	file      string
 	args      []string
@@ -52,7 +51,7 @@ func (o *templateOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.address, "address", "", "ask Prometheus at this `URL` instead of the template's address")
 }
 
-// writtenTemplate is a template in a file. If the template is invalid, err has the reason.
+// writtenTemplate is a template in a file. err says why it is invalid.
 type writtenTemplate struct {
 	*analysis.Template
 	file string
@@ -60,7 +59,7 @@ type writtenTemplate struct {
 	err  error
 }
 
-// read returns the templates in the files. In a folder, it skips files that are not YAML, such as templates of charts.
+// read returns the files' templates. In a folder, it skips files that are not YAML, such as charts' templates.
 func (o *templateOptions) read(s streams) (all []writtenTemplate, err error) {
 	if o.file == "-" {
 		data, err := io.ReadAll(s.in)
@@ -109,7 +108,7 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 	return all, nil
 }
 
-// metrics returns the metrics of a template with the arguments of the command line. A metric keeps all measurements.
+// metrics returns a template's metrics with the command line's arguments, and keeps all measurements.
 func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, error) {
 	all, err := o.read(s)
 	if err != nil {
@@ -196,7 +195,7 @@ func (o *templateOptions) values() (analysis.Values, error) {
 	return values, nil
 }
 
-// worker returns a Worker that measures at the time of the clock. It connects to the cluster only for Secrets.
+// worker returns a Worker with the given clock. It connects to the cluster only for Secrets.
 func (o *templateOptions) worker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
 	client := sync.OnceValues(func() (*cluster.Client, error) {
 		config, err := s.target.config()
@@ -222,7 +221,6 @@ func (o *templateOptions) worker(ctx context.Context, s streams, clock func() ti
 	})
 }
 
-// secretsIn returns the namespace of the Secrets.
 func (o *templateOptions) secretsIn(target clusterOptions) string {
 	own, _, _ := target.kubectl().Namespace() // without a kubeconfig, a Secret cannot be read anyway
 	return cmp.Or(o.namespace, own)
@@ -352,7 +350,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	return nil
 }
 
-// verdictCode returns the exit code of a trial. An endless metric that never failed until the end is successful.
+// verdictCode returns a trial's exit code. An endless metric that never failed is successful.
 func verdictCode(t *strategies.Trial) exitCode {
 	switch t.Run.Phase {
 	case analysis.Failed, analysis.Errored:

@@ -26,7 +26,7 @@ type backtestCommand struct {
 	depth    int
 }
 
-// backtest is the JSON or YAML output of the command "analysis backtest".
+// backtest is the output of "analysis backtest".
 type backtest struct {
 	Template string    `json:"template"`
 	From     time.Time `json:"from"`
@@ -44,7 +44,7 @@ type replay struct {
 	Started  time.Time             `json:"started"`
 	Outcome  status.Outcome        `json:"outcome"`           // of the release
 	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if it was not replayed
-	At       *time.Time            `json:"at,omitempty"`      // the time of the verdict
+	At       *time.Time            `json:"at,omitempty"`
 	Message  string                `json:"message,omitempty"` // the reason of the verdict, or why there is none
 
 	past status.Past
@@ -138,7 +138,7 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }
 
-// releases returns the staged releases of the apps that began in a period, with an entry for each workload.
+// releases returns staged releases that began in a period, with an entry for each workload.
 func (c *backtestCommand) releases(
 	ctx context.Context, w *console.Session, apps []string, from, to time.Time,
 ) (all []replay, err error) {
@@ -177,7 +177,7 @@ func (c *backtestCommand) releases(
 	return all, nil
 }
 
-// steps returns the recorded steps of a workload until the release left the last step, by a promotion or a rollback.
+// steps returns a workload's steps until the release left the last step, by a promotion or a rollback.
 func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	for _, t := range r.past.Transitions {
 		p, has := rollout.Find(t.Progress, func(p rollout.Progress) bool { return p.Workload == r.Workload })
@@ -237,7 +237,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 	r.conclude(t)
 }
 
-// isSteadyAt reports whether the last step has the weight of the step before. The weight before the first step is 0.
+// isSteadyAt reports whether the last step keeps the weight. The weight before the first step is 0.
 func isSteadyAt(steps []rollout.Progress) bool {
 	last, weight := steps[len(steps)-1], 0
 	for _, p := range steps {
@@ -260,7 +260,6 @@ func (r *replay) conclude(t *strategies.Trial) {
 	r.Verdict = t.Run.Phase
 }
 
-// String draws a line for each release, and a summary.
 func (b backtest) String() string {
 	var text strings.Builder
 	var replayed, refused, wasBad, found int

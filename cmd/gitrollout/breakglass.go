@@ -24,13 +24,13 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// breakGlassManager is the field manager that sets the annotation rollout.AnnotationBreakGlass.
+// breakGlassManager is the field manager of rollout.AnnotationBreakGlass.
 const breakGlassManager = "gitrollout-break-glass"
 
-// nowTimeout limits a rollback by --now. It equals the default of progressDeadlineSeconds.
+// nowTimeout limits a rollback by --now, as progressDeadlineSeconds does by default.
 const nowTimeout = 10 * time.Minute
 
-// breakGlass implements --break-glass of the command abort: it aborts releases by annotations in the cluster.
+// breakGlass implements "abort --break-glass" by annotations in the cluster.
 type breakGlass struct {
 	streams
 	on, now bool
@@ -38,7 +38,7 @@ type breakGlass struct {
 	failed  error
 }
 
-// register adds the flags to the command abort. If --break-glass is not set, the command still pushes to Git.
+// register adds the flags. Without --break-glass, abort still pushes to Git.
 func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	push := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,10 +60,10 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		"with --break-glass, while no reconciler runs: roll back from a clone on this machine")
 }
 
-// abort annotates the workloads of apps with a release in flight. If an app has no workload, it annotates no workload.
+// abort annotates the workloads of apps with a release in flight.
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the watches
+	defer stop()
 	w, err := g.connect(ctx)
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	return failed
 }
 
-// connect connects to the cluster. With --now, it also reads the clone in --repo or the current folder, and returns an
-// error if a reconciler holds the Lease. A reconciler that runs unnoticed makes the same decision.
+// connect connects to the cluster. With --now, it also reads the clone, and fails if a reconciler holds the Lease. A
+// reconciler that runs unnoticed makes the same decision.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -135,7 +135,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	return w, err
 }
 
-// checkClone returns an error if the clone is too old or too incomplete to roll back a workload's release.
+// checkClone fails if the clone is too old or too incomplete for a rollback.
 func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) error {
 	s, err := w.States.Of(a.App)
 	stable := s.Stable
@@ -159,8 +159,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 }
 
 // inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
-// step. Without any, it returns those whose pods are being replaced, or else all. It omits the Deployments of
-// experiments, because a rollback deletes them with their annotations. The reconciler checks the release.
+// step. Without any, it returns those whose pods are being replaced, or else all. It omits experiments' Deployments,
+// because a rollback deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
@@ -184,7 +184,7 @@ func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) 
 	return all, nil
 }
 
-// rollBack rolls apps back by the reconciler's passes over a clone. They record nothing, so no release advances.
+// rollBack rolls apps back by passes over a clone. The passes record nothing, so no release advances.
 func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []string) error {
 	ctx, stop := context.WithTimeout(ctx, nowTimeout)
 	defer stop()
@@ -212,7 +212,7 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	}
 }
 
-// tell follows the rollbacks by the reports of passes. After an error, it waits for the next pass if a retry can help.
+// tell follows the rollbacks by reports. After an error that a retry may solve, it waits for the next pass.
 func (g *breakGlass) tell(r report.Report) {
 	for _, a := range r.Apps {
 		name, d, text := a.Input.App.Name, a.Decision, "not rolled back"

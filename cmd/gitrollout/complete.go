@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion completes an argument from the list that the function values returns. Without Git, the list is empty.
-// It prints nothing, not even an error.
+// completion completes an argument from values. Without Git, the list is empty. No error is printed.
 func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
@@ -29,12 +28,11 @@ func (s streams) completeApps() cobra.CompletionFunc {
 	return s.completeNames((*console.Session).Names, 1)
 }
 
-// completeSeveral completes the names of apps that are not on the command line yet.
 func (s streams) completeSeveral() cobra.CompletionFunc {
 	return s.completeNames((*console.Session).Names, math.MaxInt)
 }
 
-// completeNames completes at most "most" arguments with the names that are not on the command line yet.
+// completeNames completes at most "most" arguments with names that are not on the command line yet.
 func (s streams) completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
 	return s.completion(func(w *console.Session, args []string) []string {
 		if len(args) >= most {

@@ -14,14 +14,14 @@ import (
 
 const connectTimeout = 15 * time.Second
 
-// connect sets a session's client of the cluster. Until ctx ends, the client watches the cluster, and calls "changed"
-// for each app whose objects change. connect returns an error if the cluster is unreachable or has another uid.
+// connect sets a session's client. Until ctx ends, the client calls "changed" for each app whose objects change.
+// connect fails if the cluster is unreachable or has another uid.
 func connect(ctx context.Context, w *console.Session, changed func(app string), s streams) (err error) {
 	w.Client, err = watchCluster(ctx, optionsOf(w, s.target, changed), s)
 	return err
 }
 
-// limit restricts reads of the cluster to an app's namespaces, unless --namespaces is set. An unknown app is an error.
+// limit restricts reads to an app's namespaces, unless --namespaces is set. An unknown app is an error.
 func (o *clusterOptions) limit(w *console.Session, name string) error {
 	app, err := w.App(name)
 	if err == nil && len(o.namespaces) == 0 {
@@ -34,7 +34,7 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client whose caches are synced. If o.UID is set and the cluster has another uid, it fails.
+// watchCluster returns a client with synced caches. It fails if o.UID is set and differs.
 func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := s.target.config()
 	if err != nil {
@@ -68,7 +68,7 @@ func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.C
 	return client, nil
 }
 
-// dryRunner returns a client for dry runs and single reads. It watches nothing.
+// dryRunner returns a client without watches.
 func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	config, err := o.config()
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	return server, nil
 }
 
-// lookAt calls connect for read-only commands. If the user lacks rights, it reads fewer namespaces and checks no uid.
+// lookAt connects for reads. If rights are missing, it reads fewer namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
 	err := connect(ctx, w, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -106,7 +106,7 @@ func lookAt(ctx context.Context, w *console.Session, changed func(app string), s
 	return nil
 }
 
-// tryConnect calls lookAt for a command that also works without a cluster. It fails only if --context is invalid.
+// tryConnect calls lookAt for commands that also work without a cluster. It fails only for an invalid --context.
 func tryConnect(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
 	if _, err := s.target.config(); err != nil && s.target.context != "" {
 		return err

@@ -22,10 +22,9 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is the default address of the dashboard. It can be reached only from this machine or by a port-forward.
+// dashAddress can be reached only from this machine or by a port-forward.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions configure the dashboard: its address, and how users sign in to perform actions.
 type dashOptions struct {
 	address string
 	actions bool
@@ -173,7 +172,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. If Git cannot be read, follow keeps the last data, and adds a note.
+// follow updates the board until ctx ends. If Git cannot be read, it keeps the last data and adds a note.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -213,8 +212,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// startDashboard serves the dashboard of a reconciler until the function stop is called. If the port cannot be opened,
-// it only warns.
+// startDashboard serves a reconciler's dashboard until stop. If the port cannot be opened, it only warns.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	if o.address == "" {
 		return func() {}, nil

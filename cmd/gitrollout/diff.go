@@ -18,7 +18,7 @@ import (
 type diffCommand struct {
 	streams
 	color       colorOption
-	differences int  // the number of objects that differ
+	differences int
 	missed      bool // an object was not compared, because the user may not read it
 }
 
@@ -84,7 +84,6 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints how an app's objects in the cluster differ from Git.
 func (c *diffCommand) app(ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App) error {
 	in, err := w.Input(ctx, app, time.Now())
 	if err != nil {
@@ -133,7 +132,6 @@ func (c *diffCommand) app(ctx context.Context, w *console.Session, server *clust
 	return nil
 }
 
-// print prints the differences of one object between the cluster and Git.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) error {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

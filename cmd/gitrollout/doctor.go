@@ -101,7 +101,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// printRBAC prints roles and bindings with only the rights that the reconciler needs for the apps in Git.
+// printRBAC prints only the rights that the reconciler needs for the apps in Git.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
@@ -134,7 +134,7 @@ func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	return g
 }
 
-// cluster returns the inputs for the checks of the cluster. If Git cannot be read, the parameter w must be nil.
+// cluster returns the checks' inputs. If Git cannot be read, w must be nil.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election, which only saves work: Git refuses a second writer's pushes anyway.
+// electOptions configure election, which only saves work: Git refuses a second writer's pushes anyway.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The default durations equal kube-controller-manager's defaults. Tests set shorter durations.
+	// The defaults equal kube-controller-manager's. Tests set shorter durations.
 	lease, renew, retry time.Duration
 }
 
@@ -33,11 +33,11 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is the file that contains the namespace of the pod.
+// podNamespace is the file with the pod's namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns this process as a writer, named after the host or pod. With election, the process stops if
-// another writer takes over. The name then has a random suffix, because replicas may share a host.
+// identity returns this process as a writer, named after the host or pod. With election, the process stops if another
+// writer takes over, and the name has a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -54,7 +54,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the namespace of the pod. If the process does not run in a pod, it returns the argument.
+// ownNamespace returns the pod's namespace, or else its argument.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -62,10 +62,10 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's own namespace. Apps may have no objects there.
+// protected returns gitrollout's own namespace, which may have no apps' objects.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead waits until this process holds the Lease, and then calls work. Without election, lead calls work immediately.
+// lead calls work once this process holds the Lease. Without election, lead calls work immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// newEvents returns the command that shows an app's newest release, with the Kubernetes events of the app's objects.
 func newEvents(s streams) *cobra.Command {
 	var output outputOption
 	var color colorOption

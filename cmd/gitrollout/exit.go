@@ -16,7 +16,7 @@ import (
 
 type exitCode int
 
-// The exit codes are part of the command-line interface, so they must not change. newExitCodes documents them.
+// The exit codes are part of the interface, so they must not change. newExitCodes documents them.
 const (
 	exitOK      exitCode = 0
 	exitFailed  exitCode = 1
@@ -35,7 +35,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error with an exit code. If the command has already reported the error, the field err is nil.
+// failure is an error with an exit code. err is nil if the error was already reported.
 type failure struct {
 	code exitCode
 	err  error
@@ -56,7 +56,7 @@ func usagef(format string, args ...any) error {
 
 func silent(code exitCode) error { return &failure{code: code} }
 
-// codeOf returns the exit code for an error. Errors with the same code need the same reaction of a script.
+// codeOf returns an error's exit code. Equal codes need the same reaction of a script.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var refused *cluster.Error
@@ -78,7 +78,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users. Each line of the error is printed, and some errors are followed by a hint.
+// message formats an error for users, with a hint for some errors.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the API of the forge, such as GitHub. If no forge is known, the worker does nothing.
+// newForge returns a worker for the forge's API. If no forge is known, it does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,8 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns a function that returns the token for the forge. Call it for each request, because tokens expire.
-// If GITROLLOUT_FORGE_TOKEN is set, this token is used instead of the token for Git.
+// forgeToken returns a function for the forge's token. Call it for each request, because tokens expire.
+// GITROLLOUT_FORGE_TOKEN has precedence over Git's token.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -70,7 +70,7 @@ func (o *hookOptions) secret() (string, error) {
 	return string(text), nil
 }
 
-// listen returns a listener for webhooks, and the webhooks' secret. If no address is set, it returns nil.
+// listen returns a listener for webhooks and their secret, or nil without an address.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil

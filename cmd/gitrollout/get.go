@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// lookCommand has the flags and functions that the commands "get" and "list" share.
+// lookCommand has the common parts of "get" and "list".
 type lookCommand struct {
 	streams
 	output outputOption
@@ -27,7 +27,7 @@ type lookCommand struct {
 	server      string
 	clusterOnly bool
 	selector    string // set only for the command list
-	// draw formats a listing as text. The parameter single is true if the listing is for one app that the user named.
+	// draw formats a listing. single is true for one app that the user named.
 	draw   func(l status.Listing, single bool, k terminal.Look) string
 	filter *terminal.Filter // selects and sorts the apps of a listing; nil for the command get
 }
@@ -118,7 +118,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
-// missing returns an error if arguments match no app. The listing must be complete, that is, not filtered.
+// missing fails if arguments match no app. The listing must not be filtered.
 func (c *lookCommand) missing(l status.Listing) error {
 	if c.filter == nil {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// newHistory returns the command that shows an app's releases. It reads them from the history of the state branch.
 func newHistory(s streams) *cobra.Command {
 	var output outputOption
 	var color colorOption

@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function to call for each rendered folder. At most every 2 seconds, this function prints progress.
+// looking returns a function that prints progress for rendered folders, at most every 2 seconds.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {
@@ -159,7 +159,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns files that add Rollout documents for an app's Deployments, and notes for the user.
+// rollouts returns Rollout documents for an app's Deployments, and notes for the user.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
@@ -204,7 +204,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked returns an error if "gitrollout validate" would find errors in the cluster's part of the tree.
+// checked fails if "gitrollout validate" would find errors.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams))
 	if err != nil {

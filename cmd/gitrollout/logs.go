@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// defaultTail is the number of lines that are shown of each container if neither --tail nor --since is set.
+// defaultTail is the number of lines per container without --tail and --since.
 const defaultTail = 100
 
 type logsCommand struct {
@@ -73,7 +73,6 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
 	return cmd
 }
 
-// version checks the flags, and returns the version whose pods the user selected.
 func (c *logsCommand) version() (status.Version, error) {
 	switch {
 	case c.canary && c.stable:
@@ -124,8 +123,8 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 	return t.readPods(ctx, pods)
 }
 
-// open returns a viewer of the app, and a client of the cluster for the app's namespaces. If Git is unreachable or
-// refuses the credentials, the viewer reads only the cluster.
+// open returns a viewer and a client for the app's namespaces. Without access to Git, the viewer reads only the
+// cluster.
 func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewer, *cluster.Client, error) {
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
@@ -145,7 +144,7 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	return w, w.Client, err
 }
 
-// note prints a text to standard error, so that it does not mix with the logs.
+// note prints to standard error, so that notes do not mix with the logs.
 func (c *logsCommand) note(text string) { _, _ = io.WriteString(c.err, terminal.CleanLines(text)) }
 
 func poke(c chan<- struct{}) {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns the worker that sends notifications about new records. It uses its own connection to Git.
+// newNotifier returns a worker with its own connection to Git.
 func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never returns an error

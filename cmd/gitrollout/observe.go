@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a loopback address, because metrics contain app names. The port is unused by common exporters.
+// defaultMetrics is a loopback address, because metrics contain app names. Common exporters do not use this port.
 const defaultMetrics = "127.0.0.1:8085"
 
 type observeOptions struct {
@@ -40,7 +40,7 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside serves the metrics, the probes and the profiles of a reconciler (loop).
+// outside serves a reconciler's metrics, probes and profiles.
 type outside struct {
 	log     *slog.Logger
 	standby bool // with leader election: be ready without a fetch, because only the leader reads Git
@@ -52,7 +52,7 @@ type outside struct {
 	servers []func()    // the functions that stop the servers
 }
 
-// open starts the servers. If the default port for metrics is in use, it only logs a warning.
+// open starts the servers. If the default metrics port is in use, it only warns.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -76,7 +76,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof serves profiles. It accepts only a loopback address, because profiles show data in the process's memory.
+// listenPprof accepts only a loopback address, because profiles show data in memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -127,7 +127,7 @@ func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe returns a handler that responds "ok", or, if the function trouble returns a text, 503 with this text.
+// probe responds "ok", or 503 with trouble's text.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -145,7 +145,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready yet. A ready process stays ready even if Git becomes unreachable.
+// waiting returns why the process is not ready. A ready process stays ready even if Git becomes unreachable.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -184,7 +184,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer. When a fetch succeeds, it sets seen.read.
+// noteFetch is a report.Tracer. A successful fetch sets seen.read.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {
@@ -216,7 +216,7 @@ func (l *loop) count(m *metrics.Metrics) {
 	m.Count("gitrollout_builds_total", "", func() float64 { return float64(l.renderer.Builds()) })
 }
 
-// traceFlush is the timeout for sending the last trace spans when the process stops.
+// traceFlush limits the sending of the last spans.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

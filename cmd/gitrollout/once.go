@@ -65,7 +65,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits up to a minute for measurements that RunOnce started. If it gets results, it calls RunOnce again.
+// collect waits up to a minute for RunOnce's measurements, and then calls RunOnce again.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -82,7 +82,7 @@ type transitions struct {
 	held map[string]string // key: a held app; value: the reason
 }
 
-// tell prints each transition in a report. It also stores why apps are held, so that heldApps can return the reasons.
+// tell prints transitions, and stores why apps are held.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error that names all apps that are held until a user acts. It returns nil if no app is held.
+// heldApps returns an error with all apps that are held until a user acts, or nil.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

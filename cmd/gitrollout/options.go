@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sourceOptions select the repository, the users' branch in it, and the cluster.
 type sourceOptions struct {
 	repo    string
 	branch  string
@@ -27,7 +26,7 @@ type sourceOptions struct {
 	signingKey string
 }
 
-// command adds the user's flags --repo and --cluster to a suggested command line, so that users can copy it.
+// command adds --repo and --cluster to a suggested command, so that users can copy it.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -35,13 +34,12 @@ func (o *sourceOptions) command(line string) string {
 	return programName() + strings.TrimPrefix(line, "gitrollout") + o.named
 }
 
-// globalOptions are the options of all commands, for Git, keys and the cluster.
 type globalOptions struct {
 	source sourceOptions
 	target clusterOptions
 }
 
-// flagUsers lists the global flags, and the commands that use them. "abort --break-glass" is abort with this flag.
+// flagUsers lists the global flags and their commands.
 var flagUsers = []struct{ title, flags, users string }{
 	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key", gitUsers},
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
@@ -54,7 +52,7 @@ const gitUsers = `abort, analysis backtest, dashboard, diff, doctor, events, get
 logs, notify test, once, plan, promote, remove, render, restart, retry, run, set image,
 state adopt, state compact, state repair, status, sync, undo, validate`
 
-// refuseUnused returns an error if a global flag is set that the command does not use.
+// refuseUnused fails for a global flag that the command does not use.
 func refuseUnused(cmd *cobra.Command, _ []string) error {
 	root := cmd.Root().CommandPath()
 	isUsed := func(user string) bool {
@@ -73,7 +71,7 @@ func refuseUnused(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// addGlobal adds the flags of o to all commands. The help of a command refers to the command options for them.
+// addGlobal adds o's flags to all commands. Their help refers to the command options.
 func addGlobal(root *cobra.Command, o *globalOptions) {
 	flags, from, to, access := root.PersistentFlags(), &o.source, &o.target, &o.source.access
 	// The environment does not set the defaults of flags, because --help would then show credentials in a URL.
@@ -129,7 +127,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds the flag --author of run and once. Unlike other commands, these two ignore git's user.name.
+// registerAuthor adds --author of run and once, which ignore git's user.name.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+
@@ -142,7 +140,6 @@ type clusterOptions struct {
 	namespaces []string
 }
 
-// logOptions configure the log of the commands "run" and "once".
 type logOptions struct {
 	format string
 	level  string
@@ -154,7 +151,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger returns a logger that writes to standard error, because standard output is only for data.
+// logger returns a logger to standard error, because standard output is only for data.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption holds the value of the flag -o: one of the allowed formats, or "" for text.
+// outputOption is the value of -o: an allowed format, or "" for text.
 type outputOption struct{ format string }
 
 func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
@@ -25,7 +25,7 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 	})
 }
 
-// show prints a value as JSON or YAML. For any other format, it prints the text that the function draw returns.
+// show prints JSON or YAML, or else draw's text.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -34,7 +34,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value as JSON or YAML, and returns done = true. For any other format, it prints nothing.
+// write prints JSON or YAML, or else nothing. done reports whether it printed.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {

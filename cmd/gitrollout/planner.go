@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// planSides holds the two trees that the command "plan" compares.
 type planSides struct {
 	local              *adapters.Repository // the repository of the working copy
 	base, head         rollout.Tree
@@ -48,7 +47,7 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	return s, c.openBase(ctx, s)
 }
 
-// openBase opens the commit at which head's branch left the base branch. If the base is not local, it asks the server.
+// openBase opens the commit at which head left the base branch. If it is not local, it asks the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -83,7 +82,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or else from the last fetch. The string names the source.
+// record reads a state branch from the server, or else from the last fetch. The string names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The names under which kubectl calls this program: the first as a plugin, and the second for shell completion.
+// These are kubectl's names for this program: as a plugin, and for shell completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. If kubectl calls for completion, it puts cobra's completion command before them.
+// commandLine returns the arguments. For kubectl's completion, cobra's completion command comes first.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -32,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled replaces the program's name in help texts and examples by the name under which the user called the program.
+// asCalled replaces the program's name in help and examples by the called name.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// share is the value of a flag: a part of all requests, such as 2% or 0.02.
+// share is a part of all requests, such as 2% or 0.02.
 type share float64
 
 // Set parses a share.
@@ -31,7 +31,7 @@ func (s *share) Set(text string) error {
 
 func (s *share) String() string { return fmt.Sprintf("%.6g%%", 100*float64(*s)) }
 
-// Type returns the name of the value in the help.
+// Type names the value in the help.
 func (s *share) Type() string { return "share" }
 
 type powerCommand struct {

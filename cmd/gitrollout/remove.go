@@ -22,7 +22,7 @@ type removeCommand struct {
 	yes    bool
 }
 
-// removal is the JSON or YAML output of the command "remove", also with --dry-run.
+// removal is the output of "remove", also with --dry-run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`

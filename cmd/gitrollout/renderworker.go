@@ -18,8 +18,8 @@ import (
 
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns a pool of processes that render apps. They run this program with an empty environment. At most one
-// process per CPU runs, or two on a single CPU, so that a slow app does not block all others.
+// newWorkers returns a pool of render processes without an environment. One process per CPU runs, or two on a single
+// CPU, so that a slow app does not block others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
@@ -33,7 +33,7 @@ func newWorkers() *worker.Pool {
 	}})
 }
 
-// newRenderer returns a Renderer that uses s.workers. If s.workers is nil, it renders in this process.
+// newRenderer uses s.workers. If s.workers is nil, it renders in this process.
 func newRenderer(s streams) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -41,7 +41,7 @@ func newRenderer(s streams) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer that can decrypt files. The function unlock returns the data keys of encrypted files.
+// newOpener returns a Renderer that decrypts files. unlock returns their data keys.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -53,7 +53,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return render.New(s.workers)
 }
 
-// newRenderWorker returns the hidden command that each render process runs. Its argument is the memory limit in bytes.
+// newRenderWorker returns each render process's hidden command. Its argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),

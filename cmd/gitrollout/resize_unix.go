@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// resizes returns a channel that gets a signal when the terminal's size changes, until the function stop is called.
+// resizes signals changes of the terminal's size until stop.
 func resizes() (told <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGWINCH)

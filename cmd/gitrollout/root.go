@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are the input, the outputs, the render processes and the global options of a command. If workers is nil, this
-// process renders.
+// streams are a command's inputs, outputs and global options. If workers is nil, this process renders.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -24,7 +23,7 @@ type streams struct {
 	*globalOptions
 }
 
-// say prints lines to standard output. It removes control characters, because texts from Git may contain some.
+// say prints to standard output without control characters, because texts from Git may contain some.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -94,7 +93,7 @@ init writes files, and pushes nothing.`,
 	return root
 }
 
-// parent adds commands to a command that does nothing by itself. Without arguments, it prints its help.
+// parent adds subcommands. Without arguments, the command prints its help.
 func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
@@ -108,7 +107,7 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// refuseUnknown makes cobra's commands "help" and "completion" return an error for an unknown argument.
+// refuseUnknown makes cobra's "help" and "completion" fail for an unknown argument.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -128,7 +127,6 @@ func refuseUnknown(root *cobra.Command) {
 	}
 }
 
-// unknownCommand returns an error if a command that only has subcommands has arguments.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -143,10 +141,10 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return unknown(cmd, problem, rollout.DidYouMean(args[0], names))
 }
 
-// flagLine matches a flag's line in cobra's help. The groups are the flag's name and the name of its value.
+// flagLine matches a flag's name and value name in cobra's help.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// badFlag adds the command to an error about flags. If a flag is unknown, it suggests flags with similar names.
+// badFlag adds the command to a flag's error, and suggests similar flags.
 func badFlag(cmd *cobra.Command, err error) error {
 	near := ""
 	if name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --"); isUnknown {
@@ -157,7 +155,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return unknown(cmd, fmt.Sprintf("%s: %v", cmd.CommandPath(), err), near)
 }
 
-// unknown returns a usage error with the problem, the suggestion "near" unless it is "", and the command for help.
+// unknown returns a usage error. near is a suggestion, or "".
 func unknown(cmd *cobra.Command, problem, near string) error {
 	if near != "" {
 		return usagef("%s; %s See: %s --help", problem, near, cmd.CommandPath())
@@ -165,7 +163,7 @@ func unknown(cmd *cobra.Command, problem, near string) error {
 	return usagef("%s; see: %s --help", problem, cmd.CommandPath())
 }
 
-// atMostOne returns a check that accepts at most one argument. In errors, the argument has the given name.
+// atMostOne accepts at most one argument, which errors call name.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

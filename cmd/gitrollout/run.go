@@ -82,11 +82,11 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags that docs/settings.md describes. gitrollout run --help omits the global flags among them.
+// mainFlags are the flags in docs/settings.md. gitrollout run --help omits the global flags among them.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
-// showSettings makes --help of a command show only mainFlags. It adds the flag --help-all, which shows all flags.
+// showSettings makes --help show only mainFlags, and adds --help-all.
 func showSettings(cmd *cobra.Command) {
 	all := cmd.Flags().Bool("help-all", false, "show all flags")
 	help := cmd.HelpFunc()
@@ -104,7 +104,7 @@ func showSettings(cmd *cobra.Command) {
 	})
 }
 
-// reconcile runs the reconciler. The flags must have been checked.
+// reconcile needs checked flags.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // less memory (30 MiB less garbage) is worth more CPU time, as the process is mostly idle
@@ -161,7 +161,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls the function do. If do takes more than two seconds, slowly prints "what" to standard error.
+// slowly calls do. After two seconds, it prints "what" to standard error.
 func slowly[T any](s streams, what string, do func() (T, error)) (T, error) {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

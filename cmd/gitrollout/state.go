@@ -26,7 +26,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	}, newStateRepair(s), newStateAdopt(s), newStateCompact(s))
 }
 
-// stateCommand has the flags of commands that change the state branch: repair, adopt, compact and remove.
+// stateCommand has the flags of repair, adopt, compact and remove.
 type stateCommand struct {
 	streams
 	author string

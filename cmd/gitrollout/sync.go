@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// syncCommand makes a running reconciler read Git at once, by a request to its webhook.
+// syncCommand makes a reconciler read Git at once, by its webhook.
 type syncCommand struct {
 	streams
 	hooks   hookOptions

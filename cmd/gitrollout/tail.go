@@ -17,7 +17,7 @@ import (
 const (
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Second
-	// After a change in the cluster, Git is read with the delay changeDelay. Without a change, it is read every gitEvery.
+	// After a change in the cluster, Git is read after changeDelay, and otherwise every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
 	// If a pod changes its version, as a promoted canary does, the log starts with lines not older than joined.
@@ -25,7 +25,6 @@ const (
 	tellAgain = time.Minute
 )
 
-// tailer prints the logs of pods.
 type tailer struct {
 	*logsCommand
 	logs  cluster.PodLogs
@@ -38,7 +37,7 @@ type tailer struct {
 	told map[string]time.Time // key: text of a problem; value: when it was last printed
 }
 
-// knownPod is a pod of the app, of any version, that was seen at least once.
+// knownPod is a pod of any version that was seen at least once.
 type knownPod struct {
 	podHash string                // the revision that was last followed
 	end     func()                // stops the readers, and waits until they end; nil without readers
@@ -46,7 +45,7 @@ type knownPod struct {
 	last    map[string]*time.Time // key: container; value: time of its last printed line
 }
 
-// sourceName returns the prefix of a container's lines. A pod's only container is not named.
+// sourceName returns a container's prefix, without the name of a pod's only container.
 func sourceName(s cluster.LogSource, containers int) string {
 	if containers == 1 {
 		return s.Pod
@@ -54,7 +53,7 @@ func sourceName(s cluster.LogSource, containers int) string {
 	return s.Pod + " " + s.Container
 }
 
-// printError is an error of writing to the output. It ends the command.
+// printError is a write error. It ends the command.
 type printError struct{ error }
 
 func (t *tailer) printer(p status.VersionPod, source string) func(string) error {
@@ -68,7 +67,7 @@ func (t *tailer) printer(p status.VersionPod, source string) func(string) error 
 	}
 }
 
-// trouble prints a problem that a later attempt may solve. It prints the same text only once within tellAgain.
+// trouble prints a problem that a later attempt may solve, once within tellAgain.
 func (t *tailer) trouble(err error) {
 	text := err.Error()
 	if e := new(cluster.Error); errors.As(err, &e) {
@@ -82,7 +81,7 @@ func (t *tailer) trouble(err error) {
 	}
 }
 
-// readPods prints the logs of pods, one container after the other. After a failed request, it goes on to the next pod.
+// readPods prints one container's logs after the other. It continues after a failed request.
 func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs error) {
 	for _, p := range pods {
 		sources, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -104,10 +103,10 @@ func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs e
 	return errs
 }
 
-// isFinal reports whether further requests are useless, because a right is missing or the output is closed.
+// isFinal reports a missing right or a closed output, after which requests are useless.
 func isFinal(err error) bool { return cluster.IsForbidden(err) || errors.As(err, new(printError)) }
 
-// followPods prints the logs of a version's pods until ctx ends. The parameter app has the pods at the start.
+// followPods prints a version's logs until ctx ends. app has the pods at the start.
 func (t *tailer) followPods(
 	ctx context.Context, view viewer, version status.Version, app status.App, changed <-chan struct{},
 ) error {
@@ -132,8 +131,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update starts to follow new pods of the version, and stops following pods that now have another version. It still
-// follows a pod that app lacks, because the pod's last lines may be unread. `first` is the range of new pods' lines.
+// update follows the version's new pods, and stops following pods of another version. It still follows pods that app
+// lacks, because their last lines may be unread. `first` is the range of new pods' lines.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -155,8 +154,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow starts to follow the containers of a pod. If it followed the pod less than `joined` ago, it continues after
-// the last printed lines. Otherwise, `first` is the range of printed lines of container runs that have already begun.
+// follow follows a pod's containers. If it followed the pod less than `joined` ago, it continues after the last printed
+// lines. Otherwise, `first` is the range of lines of container runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -175,7 +174,7 @@ func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, f
 	t.pods.Go(running.Wait)
 }
 
-// pause waits for a change in the cluster, but at most for gitEvery. It returns false if ctx has ended.
+// pause waits for a change, but at most for gitEvery. It returns false if ctx has ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -187,7 +186,7 @@ func pause(ctx context.Context, changed <-chan struct{}) bool {
 	}
 }
 
-// sleep waits for the duration d. It returns false if ctx ends earlier.
+// sleep returns false if ctx ends before d.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -197,7 +196,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sources returns the containers of a pod, and repeats failed requests. It returns nil if the pod or ctx has ended.
+// sources returns a pod's containers, with retries. It returns nil if the pod or ctx has ended.
 func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.LogSource {
 	for wait := firstRetry; ; wait = min(2*wait, maxRetry) {
 		all, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -211,7 +210,7 @@ func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.Log
 	}
 }
 
-// failed handles an error of a request. A final error ends the command. Another error is printed unless ctx has ended.
+// failed ends the command after a final error. It prints other errors unless ctx has ended.
 func (t *tailer) failed(ctx context.Context, err error) {
 	switch {
 	case isFinal(err):
@@ -221,8 +220,8 @@ func (t *tailer) failed(ctx context.Context, err error) {
 	}
 }
 
-// followContainer prints the log of each run of a container until the pod or ctx ends. If the log ends before the run
-// does, the connection may be broken, so it requests the log again. It skips lines that are not newer than last.
+// followContainer prints each run's log until the pod or ctx ends. If the log ends before the run, the connection may
+// be broken, so it requests the log again. It skips lines that are not newer than last.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {

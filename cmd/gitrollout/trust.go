@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions configure what a reconciler trusts. They are flags, because an attacker might change settings in Git.
+// trustOptions are flags, because an attacker might change settings in Git.
 type trustOptions struct {
 	git.KeyFiles
 	allowed []string // CIDRs
@@ -41,7 +41,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns additional addresses that analyses may call. It skips invalid ranges, for which open returns an error.
+// reach returns additional addresses for analyses. It skips invalid ranges, which open reports.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -62,7 +62,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files, so that errors are found when the program starts. It returns nil if no key files are set.
+// open reads the key files at the start, to find errors early. Without key files, it returns nil.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -76,7 +76,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the signature check for commits of the state branch. Without --verify-state, it returns nil.
+// stateCheck returns the state branch's signature check, or nil without --verify-state.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// newUndo returns the command that pushes a proposal with a commit that restores an earlier version of apps in Git.
+// newUndo returns the command that proposes to restore an earlier version in Git.
 func newUndo(s streams) *cobra.Command {
 	c, u := &pushCommand{streams: s}, console.Undo{}
 	cmd := &cobra.Command{

@@ -62,8 +62,8 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder or the commit that the command line names, or nil if it names none. In errors, the folder has
-// the given name. GITROLLOUT_REPO alone does not select a commit.
+// tree returns the command line's folder or commit, or nil. In errors, the folder has the given name. GITROLLOUT_REPO
+// alone selects no commit.
 func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || commit != ""
 	switch {

@@ -127,7 +127,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite implements --from: it adds a folder's remote sources to vendor.yaml, and changes the kustomization to match.
+// rewrite implements --from: it adds a folder's remote sources to vendor.yaml, and adapts the kustomization.
 func (c *vendorCommand) rewrite() error {
 	said, err := inFolder(c.from, vendoring.From)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(said, "\n"))
 }
 
-// inFolder calls the function do with a folder. If do returns an InvalidError, inFolder adds the folder to its File.
+// inFolder calls do with a folder, and adds the folder to an InvalidError's File.
 func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// The linker sets these two variables in a release. Other builds use the build information of the Go toolchain.
+// The linker sets these variables in a release. Other builds use Go's build information.
 var released, commit string
 
 func versionOf() versionInfo {

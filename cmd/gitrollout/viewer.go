@@ -15,15 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides the data of "get", "list" and "logs". It reads Git and the cluster, one of these two, or a dashboard.
+// viewer reads Git and the cluster, one of these two, or a dashboard.
 type viewer interface {
-	// Listing returns the status of the apps in args, or of all apps.
+	// Listing returns the status of args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
 	// Refresh reads Git or the dashboard again, for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select. If Git cannot be reached or refuses access, it reads only the cluster.
+// open returns the flags' viewer. Without access to Git, it reads only the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -61,7 +61,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, changed, c.streams)
 }
 
-// measuredView adds measurements that are not in Git yet. If the reconciler's dashboard responds, it has them.
+// measuredView adds measurements that are not in Git yet, if the dashboard responds.
 type measuredView struct {
 	viewer
 	page string
@@ -101,7 +101,7 @@ func openClusterView(ctx context.Context, told func(), why string, s streams) (*
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView is a viewer that reads a reconciler's dashboard.
+// serverView reads a reconciler's dashboard.
 type serverView struct {
 	*dashboard.Client
 	args []string

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits on top of which the user may sign. A signed commit also approves all its ancestors.
+// vouchOptions select the parents of signed commits. A signed commit also approves all its ancestors.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,7 +27,7 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the verifier for the parent of a new signed commit, or nil if the parent need not be checked.
+// verifier returns the verifier for a new signed commit's parent, or nil.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign opens a session for a command that pushes commits, and sets the check for commits that will be signed.
+// openToSign opens a session for pushes, and sets the check for commits that will be signed.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf is a verifier that accepts a commit if at least one of the verifiers in it accepts the commit.
+// anyOf accepts a commit that one of its verifiers accepts.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

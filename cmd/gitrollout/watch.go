@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher prints a listing again and again. On a terminal, it redraws the listing. Otherwise, it prints the changes.
+// watcher redraws a listing on a terminal, or else prints the changes.
 type watcher struct {
 	*lookCommand
 	view    viewer
@@ -26,7 +26,7 @@ type watcher struct {
 	trouble string         // why the last refresh failed; "" if it succeeded
 }
 
-// follow prints listings until ctx ends. After a failed refresh, it adds a note, and tries again at the next refresh.
+// follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	resized, stop := resizes()
@@ -94,7 +94,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh, on a terminal at most 1 second. A change in the cluster or a resize ends the wait.
+// pause waits for a refresh, on a terminal at most 1 second. A change or a resize ends the wait.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {

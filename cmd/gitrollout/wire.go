@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop holds a reconciler, and the clients and workers that it uses.
+// loop holds a reconciler with its clients and workers.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -60,7 +60,7 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer has the name under which a reconciler writes records, and the conditions under which the reconciler stops.
+// writer has a reconciler's name in records, and when the reconciler stops.
 type writer struct {
 	id        string
 	exclusive bool     // the reconciler stops if another writer takes over
@@ -128,7 +128,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource checks the flags. It returns the source with missing flags set, and the options for Git.
+// readySource checks the flags, and returns the completed source and Git's options.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -160,7 +160,7 @@ func readySource(
 	return source, options, err
 }
 
-// kubectl returns the client configuration that kubectl would use with the same flags.
+// kubectl returns kubectl's configuration for the same flags.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -168,7 +168,7 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// config returns the client configuration from the kubeconfig, or else from the pod's service account.
+// config returns the kubeconfig's configuration, or else the service account's.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -185,7 +185,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the forge worker and the notifier, which run in parallel to passes. Call stop to end them.
+// startBackground starts the forge worker and the notifier. Call stop to end them.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

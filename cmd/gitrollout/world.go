@@ -40,7 +40,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the Records by which the dashboard reads Git and pushes users' actions.
+// dashRecords returns the dashboard's Records of Git.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
@@ -49,7 +49,6 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 	return &console.Records{Options: o}
 }
 
-// dashActor performs the actions that users request on the dashboard.
 type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Says returns a git command's output, without surrounding white space. The command runs in the current folder.
+// Says returns a git command's output in the current folder, without surrounding white space.
 func Says(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
@@ -25,7 +25,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of the remote "origin", or else the working copy's path, or "" outside of a working copy.
+// Repository returns the URL of "origin", or the working copy's path, or "" outside of a working copy.
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -44,7 +44,7 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit resolves a revision, such as HEAD~3, a branch or a tag, to a full id. A full id is returned without a check.
+// Commit resolves a revision, such as HEAD~3, to a full id. A full id is not checked.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true
@@ -53,7 +53,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base of two commits, or tip if git finds none, for example in a shallow working copy.
+// Parted returns the merge base of two commits, or tip if none is found, as in a shallow working copy.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id
@@ -61,7 +61,7 @@ func Parted(ctx context.Context, tip, other string) string {
 	return tip
 }
 
-// Author returns the user's name and e-mail address from the environment, or else from git's settings, or else "".
+// Author returns the user's name and e-mail address from the environment, or from git's settings, or "".
 func Author(ctx context.Context, env func(string) string) (name, email string) {
 	if name = env("GIT_AUTHOR_NAME"); name == "" {
 		name, _ = Says(ctx, "config", "--get", "user.name")

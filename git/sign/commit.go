@@ -18,9 +18,8 @@ type signed struct {
 	when      time.Time
 }
 
-// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Other
-// headers that begin with gpgsig are in neither of them. split refuses a commit with two signatures, because different
-// programs would verify different signatures.
+// split separates a commit object into its signature (the header gpgsig) and the signed content, without other headers
+// gpgsig*. It refuses two signatures, because programs would verify different ones.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -66,7 +65,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time in "Name <address> 1767225600 +0000". If there is no valid time, it returns the zero time.
+// stamp parses the time in "Name <address> 1767225600 +0000", or returns the zero time.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -83,7 +82,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert adds an armored signature to a commit object, after the last header, as git does.
+// Insert adds an armored signature after a commit object's last header, as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

@@ -1,9 +1,8 @@
-// Package sign makes and verifies signatures of commits. It verifies SSH signatures by a list of keys in the format
-// allowed_signers (see ssh-keygen(1)), and OpenPGP signatures by a keyring. It works like git with gpg.format=ssh and
-// gpg.format=openpgp, without external programs.
+// Package sign makes and verifies signatures of commits, by keys in the format allowed_signers (see ssh-keygen(1)) or
+// by an OpenPGP keyring. It works like git with gpg.format=ssh and gpg.format=openpgp, without external programs.
 //
-// The package reads no files and no clock. A commit is given as the bytes that Git stores. As in git, an SSH key must
-// be valid at the time of the commit, and an OpenPGP key at the time of the signature.
+// The package reads no files and no clock. As in git, an SSH key must be valid at the time of the commit, and an
+// OpenPGP key at the time of the signature.
 //
 //	commit.go    the signed part of a commit, and the signature
 //	signers.go   the format allowed_signers

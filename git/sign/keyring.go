@@ -56,7 +56,6 @@ func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	return k, nil
 }
 
-// owner returns a key's first user id and fingerprint.
 func owner(e *openpgp.Entity) string {
 	name := "?"
 	if id := e.PrimaryIdentity(); id != nil {
@@ -72,12 +71,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak lists hash algorithms with known collisions, whose signatures are refused.
+// weak lists hash algorithms with known collisions.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check returns a commit's signer. If the library panics because of malformed input, check returns an error.
+// check returns a commit's signer. A panic of the library, from malformed input, becomes an error.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -97,7 +96,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || !is {
 		return "", errMalformed
 	}
-	// The key must be valid when the signature is made, which may be a moment after the time of the commit.
+	// The key must be valid when the signature is made, possibly just after the commit's time.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

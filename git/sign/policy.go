@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Policy holds the accepted signing keys. If a field is nil, no key of that format is accepted.
+// Policy holds the accepted signing keys. A nil field accepts no key of that format.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify returns the signer of a commit: the principal of an SSH key, or an OpenPGP user id with the key's fingerprint.
-// The error says why Verify refuses the signature. For a commit without a signature, it is ErrUnsigned.
+// Verify returns a commit's signer: an SSH key's principal, or an OpenPGP user id with the key's fingerprint. Without a
+// signature, the error is ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for signatures of commits. Signatures of files have another namespace and are refused.
+// namespace is git's namespace for commits. File signatures have another namespace and are refused.
 const namespace = "git"
 
-// Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), with one key on each line:
+// Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:
 //
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
@@ -31,7 +31,7 @@ type allowed struct {
 	after, before time.Time // zero for no bound
 }
 
-// ParseSigners parses a list. It refuses a list without any key for commits. Its errors contain the path file.
+// ParseSigners parses a list with at least one key for commits. Its errors contain the path file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -54,7 +54,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line. ok is false if the key may sign only in namespaces other than git.
+// parseAllowed parses a line. ok is false if the key may not sign in the namespace git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -87,7 +87,6 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses the options of a line. ok is false if the line's namespaces do not include git.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -112,7 +111,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches any pattern of an OpenSSH pattern list, and none of its negated patterns.
+// matches reports whether s matches a pattern of an OpenSSH pattern list, and no negated pattern.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -129,7 +128,7 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp parses a time in OpenSSH's format. The time is in UTC, with or without a final Z.
+// timestamp parses OpenSSH's UTC times, with or without a final Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {

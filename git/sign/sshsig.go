@@ -19,7 +19,7 @@ const (
 	sshMagic = "SSHSIG"
 )
 
-// blob is the content of an armored signature, after the bytes sshMagic.
+// blob is an armored signature's content after sshMagic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the data that an SSH key signs, after the bytes sshMagic. Sum is the signed content's digest.
+// message is the signed data after sshMagic. Sum is the content's digest.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -51,7 +51,6 @@ func digest(hash string, data []byte) ([]byte, error) {
 
 func (m message) bytes() []byte { return append([]byte(sshMagic), ssh.Marshal(m)...) }
 
-// readBlob parses a commit's armored signature, and the public key in the signature.
 func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	block, rest := pem.Decode([]byte(armored))
 	if block == nil || block.Type != sshType || strings.TrimSpace(string(rest)) != "" {
@@ -79,7 +78,7 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms lists the accepted signature algorithms. It omits SHA-1 and DSA.
+// sshAlgorithms lists the accepted algorithms, without SHA-1 and DSA.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
@@ -112,13 +111,13 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key that signs commits. Equal content gives equal signatures, so pushes can be repeated.
+// Key is an Ed25519 or RSA key that signs commits. Equal content gives equal signatures, for repeated pushes.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase means that the passphrase for an encrypted key is missing or wrong.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
-// ParseKey parses a private key that ssh-keygen wrote. The passphrase is used only if the key is encrypted.
+// ParseKey parses a private key that ssh-keygen wrote. Unencrypted keys ignore the passphrase.
 func ParseKey(data, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) {
@@ -137,8 +136,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature of a commit, for Insert. The parameter random should be crypto/rand's Reader. It
-// protects RSA keys against side channels, but does not change the signature.
+// Sign returns an armored signature for Insert. The parameter random (crypto/rand's Reader) protects RSA keys against
+// side channels, but does not change the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -162,7 +161,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list with only this key and the given principal. It verifies gitrollout's own signatures.
+// Signers returns a list with only this key, to verify gitrollout's own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

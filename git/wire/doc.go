@@ -1,10 +1,9 @@
 // Package wire speaks Git's protocol with the server of one repository. It looks up refs, fetches packs and pushes
 // packs. A [Store] holds the objects as bytes. Packages other than git use only [Remote], [Auth] and [GitHubApp].
 //
-// Package wire implements the protocol because go-git v5 lacks four features that a poller needs. First, protocol
-// version 2 answers a lookup in 200 bytes, but version 0 lists every ref. Second, thin packs fetch a change to one file
-// in a kilobyte, but go-git fetches the whole tree again at depth 1. Third, a push packs only new objects. Fourth, a
-// context can end an SSH handshake. Package wire uses go-git's packs, objects and reports.
+// The package exists because go-git v5 lacks four features. Protocol version 2 answers a lookup in 200 bytes, but
+// version 0 lists every ref. Thin packs fetch a change to one file in a kilobyte, not the whole tree. A push packs only
+// new objects. A context can end an SSH handshake. Packs, objects and reports are go-git's.
 //
 //	remote.go githubapp.go tls.go      the repository's address, and credentials
 //	files.go                           files that may change, such as keys

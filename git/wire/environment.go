@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Complete sets the credentials from environment variables, such as GITROLLOUT_GIT_USERNAME, GITROLLOUT_GIT_TOKEN and
-// GITROLLOUT_SSH_PASSPHRASE. A token is a password with the default user name "x-access-token". For https, only one
-// source may be set: variables with a token or password, a file with a token or password, or a GitHub App.
+// Complete sets the credentials from variables such as GITROLLOUT_GIT_USERNAME, GITROLLOUT_GIT_TOKEN and
+// GITROLLOUT_SSH_PASSPHRASE. A token's default user name is "x-access-token". For https, only one source may be set:
+// variables, a file, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	const token, password, app = "GITROLLOUT_GIT_TOKEN", "GITROLLOUT_GIT_PASSWORD", "GITROLLOUT_GITHUB_APP_ID"
 	set := []string{token, password, token + "_FILE", password + "_FILE", app}
@@ -53,8 +53,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function that returns the default credential for a forge's API: the password for Git, or else the
-// password in the repository's URL. If Refresh is set, it is called each time, because tokens expire.
+// Token returns a function for a forge API's default credential: the password for Git, or the URL's password. It calls
+// Refresh each time, because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

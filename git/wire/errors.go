@@ -20,12 +20,12 @@ var (
 	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has the server's message
 )
 
-// serverError is an error text from a server: an ERR packet, the first kilobyte of stderr, or an HTTP error's text.
+// serverError is an ERR packet, the first kilobyte of stderr, or an HTTP error's text.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error in the matching error above. Only this package reads errors' texts.
+// Classify wraps a network or protocol error in the matching error above.
 func Classify(err error) error {
 	switch {
 	case err == nil, IsKnown(err), errors.Is(err, context.Canceled):
@@ -69,19 +69,19 @@ var movedTexts = []string{
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are messages about a ref that did not move only because another ref of the atomic push failed.
+// consequenceTexts are messages about a ref that failed only with another ref of the atomic push.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's message is free text, which may contain the words of movedTexts by chance.
+	// A hook's free text may contain the words of movedTexts.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held a ref's lock, so that the ref may still be at the expected id. A
-// non-fast-forward does not count, because protected branches report it for each forced push.
+// saysRace reports whether another push may have held a ref's lock. A non-fast-forward does not count, because
+// protected branches report it for each forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
@@ -96,7 +96,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine shortens a server's text to one line of at most 300 characters. It removes control characters.
+// oneLine limits a server's text to one line of 300 characters without control characters.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	return rollout.Cut(rollout.OneLine(strings.Join(lines, "; ")), 300)

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// File is a file with its purpose, which errors name. If there is no file, Name is "".
+// File is a file with a purpose for errors. If there is no file, Name is "".
 type File struct{ Purpose, Name string }
 
-// Parsed is the parsed content of files that may change, such as mounted Secrets. It is safe for concurrent use.
+// Parsed is the parsed content of files that may change. It is safe for concurrent use.
 type Parsed[T any] struct {
 	mu    sync.Mutex
 	data  [][]byte // content of the files as last read
@@ -19,7 +19,7 @@ type Parsed[T any] struct {
 	reads int // number of changes of the content
 }
 
-// Read reads the files, and parses them again after a change. After an error, the previous value stays in force.
+// Read parses changed files again. After an error, the previous value stays in force.
 func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {

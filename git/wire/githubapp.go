@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens for an installation of a GitHub App. A token is valid for an hour. Concurrent use is safe.
+// GitHubApp gets tokens for an installation of a GitHub App. Concurrent use is safe.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // the app's id or its client id
@@ -38,10 +38,10 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the remaining validity at which Refresh renews a token. By default, Git operations end before.
+// renewBefore is the remaining validity at which Refresh renews a token, so that Git operations end before.
 const renewBefore = 5 * time.Minute
 
-// Check sets the default API. It returns an error if a field or the key is missing or invalid.
+// Check sets the default API, and checks the fields and the key.
 func (a *GitHubApp) Check() error {
 	a.API = cmp.Or(a.API, "https://api.github.com")
 	u, err := url.Parse(a.API)
@@ -60,7 +60,7 @@ func (a *GitHubApp) Check() error {
 	return err
 }
 
-// Refresh implements Auth.Refresh. The password is a token that is normally valid for five minutes or longer.
+// Refresh implements Auth.Refresh. The password is normally valid for at least five minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops the token, so that Refresh requests a new one. It is called after the Git server has refused the token.
+// Forget drops the token after the Git server has refused it.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns a signed token that identifies the app for nine minutes. It is valid from a minute ago, as clocks differ.
+// jwt returns the app's signed token for nine minutes, valid from a minute ago, as clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads the private key in PKCS #1 format, in which GitHub creates it, or in PKCS #8 format.
+// key reads a PKCS #1 key (GitHub's format) or a PKCS #8 key.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

@@ -7,21 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// The two services of a Git server.
 const (
 	uploadPack  = "git-upload-pack"  // serves lookups and fetches
 	receivePack = "git-receive-pack" // serves pushes
 )
 
-// Server is a repository's server. Its sessions are independent and may run concurrently.
+// Server is a repository's server. Its sessions may run concurrently.
 type Server struct {
-	// begin starts a session with a Git service, such as git-upload-pack. The session uses a stored advertisement.
+	// begin starts a session with a Git service, with a stored advertisement.
 	begin  func(ctx context.Context, service string) (*Session, error)
 	stats  *counters
 	bounds bounds
 }
 
-// Open checks the credentials, keys and known hosts, but does not connect. maxBytes limits the size of each response.
+// Open checks the credentials, keys and known hosts without a connection. maxBytes limits each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -69,8 +68,7 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns the response. It may be called repeatedly with smart HTTP, but only once on a
-	// stream with protocol version 0.
+	// exchange sends one request. Only smart HTTP and version 2 allow several calls.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the session.
 	Close func()
@@ -81,20 +79,20 @@ type Session struct {
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs by full name. For version 2, or a stored advertisement, it returns nil.
+// Advertised returns all refs' ids by full name, or nil for version 2 or a stored advertisement.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
 
-// Stats counts the operations with a server since the call of Open.
+// Stats counts the operations since Open.
 type Stats struct {
-	// Requests is the number of HTTP requests, or of connections over other transports.
+	// Requests counts HTTP requests, or connections of other transports.
 	Requests int64
-	// Lookups, Fetches and Pushes are the numbers of ref lookups, requests for a pack, and pushes.
+	// Lookups, Fetches and Pushes count ref lookups, requests for a pack, and pushes.
 	Lookups, Fetches, Pushes int64
-	// Sent and Received are the numbers of bytes in HTTP bodies, or in the streams of other transports.
+	// Sent and Received count bytes in HTTP bodies or streams.
 	Sent, Received int64
 }
 
@@ -107,7 +105,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts the bytes that were read. It fails after a limit, so that a broken server cannot use all memory.
+// countedReader fails after a limit, so that a broken server cannot use all memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

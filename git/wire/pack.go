@@ -31,17 +31,16 @@ func boundsOver(n int64) bounds {
 
 // Store holds the objects of packs.
 type Store interface {
-	// Content returns an object's kind and immutable content.
+	// Content returns an object's kind and immutable data.
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if it is unknown: the server did not send the file,
-	// or the file is a delta whose base was omitted.
+	// Omit records a file that is too large to store. The id is zero if unknown: the server did not send the file, or a
+	// delta's base was omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, one object at a time. If a delta comes before its base, it waits in memory until
-// the base was read. Few deltas wait, because most bases come first.
+// unpacking reads a pack into a store. A delta before its base waits in memory, which is rare.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
@@ -54,7 +53,6 @@ type unpacking struct {
 	waiting []delta
 }
 
-// delta is an object of the pack that is encoded as the difference from its base.
 type delta struct {
 	offset int64
 	base   plumbing.Hash
@@ -125,7 +123,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size must be omitted. Otherwise, it adds a large file's size to spread.
+// isTooLarge reports whether a file must be omitted. Otherwise, it adds a large file's size to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,14 +135,14 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file from the store, but keeps its content in memory, because it may be a later delta's base.
+// lean omits a file, but keeps its content for later deltas.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
-// isLost reports whether a base's content is not available, so that its deltas cannot be resolved.
+// isLost reports whether a base's deltas cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -159,14 +157,14 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read returns an object's content. The scanner checks the length in the object's header.
+// read relies on the scanner to check the length in the object's header.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content collects an object's bytes. Its buffer starts small, and grows to the declared length only when needed.
+// content collects an object's bytes in a buffer that grows to the declared length only when needed.
 type content struct {
 	data   []byte
 	length int
@@ -180,7 +178,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and stores the result. If the base was not read yet, the delta waits for a call of settle.
+// delta resolves a delta, or leaves a delta without base to settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -215,7 +213,6 @@ func (u *unpacking) delta(d delta) error {
 	return nil
 }
 
-// settle resolves the deltas that came before their bases.
 func (u *unpacking) settle() error {
 	for len(u.waiting) > 0 {
 		before := u.waiting

@@ -15,13 +15,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Command moves one ref from Old to New. A zero Old creates the ref, and a zero New deletes the ref.
+// Command moves a ref from Old to New. A zero Old creates, and a zero New deletes.
 type Command struct {
 	Ref      plumbing.ReferenceName
 	Old, New plumbing.Hash
 }
 
-// Refused is the error for a push that the server refused.
+// Refused is the error of a refused push.
 type Refused struct {
 	Reasons []string // one for each failed ref, except refs that failed only because of another ref
 	Remarks string   // output of hooks
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack of the given objects, and reads the server's report. The server moves a ref only if
-// the ref is at its command's Old. If the server supports atomic pushes, it moves all refs or none.
+// Push sends commands and a pack, and reads the server's report. The server moves only refs at their command's Old;
+// with atomic pushes, all refs or none.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -77,14 +77,13 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// The window 0 disables deltas, which would save little, because a commit's objects are not versions of each other.
+	// Window 0 disables deltas, which save little, because a commit's objects are not versions of each other.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable passes a Store's objects to go-git's encoder.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -115,7 +114,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// Read to the end, because the server's hooks may still run. A closed connection could end them.
+	// Read to the end, because closing the connection could end the server's hooks.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -150,10 +149,10 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic reports whether the server can move all branches of a push or none.
+// Atomic reports whether pushes can be all or nothing.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches whose id in refs differs from their command's Old. If refs is nil, it returns none.
+// Moved lists the branches whose id in refs is not their command's Old. A nil refs gives none.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

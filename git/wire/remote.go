@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Remote is a repository's address without credentials, so it may be printed and stored.
+// Remote is a repository's address without credentials, for printing and storing.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
@@ -20,21 +20,21 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds credentials. Each field is optional. The scheme of the repository's URL determines the fields to use.
+// Auth holds optional credentials. The URL's scheme determines the fields to use.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. Forges accept a token as password, with any user name.
+	// Username and Password are for HTTP basic authentication. Forges accept a token as password with any user name.
 	Username, Password string
-	// Refresh, if set, returns the user name and password for each HTTP request. It is needed for tokens that expire.
+	// Refresh, if set, returns the credentials for each HTTP request, for tokens that expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called after a response with status 401, so that Refresh can get new credentials.
+	// Refused, if set, is called after status 401, so that Refresh can get new credentials.
 	Refused func()
 	// TLS is used for https only.
 	TLS
 
-	// SSHKeyFile is a file with a private key (PEM), read for each connection. If it is "", the SSH agent is used.
+	// SSHKeyFile is a private key (PEM), read for each connection. "" means the SSH agent.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read for each connection. The default is ~/.ssh/known_hosts.
+	// KnownHosts is a known_hosts file, read for each connection (default ~/.ssh/known_hosts).
 	KnownHosts string
 }
 
@@ -45,7 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth has the credentials in the URL.
+// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -115,10 +115,10 @@ func (r Remote) String() string {
 	return r.scheme + "://" + r.host + "/" + strings.TrimPrefix(r.path, "/")
 }
 
-// Local reports whether the repository is on this machine's disk.
+// Local reports whether the repository is on disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine, to which unencrypted connections are safe.
+// loopback reports whether the host is this machine, where plain connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -135,13 +135,13 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// If a password contains a slash, net/url takes the text before the slash for a port.
+// net/url takes the text before a slash in a password for a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// RedactURL removes possible secrets from a URL: the text before the last "@" of the authority, and the query.
+// RedactURL removes the text before the authority's last "@", and the query.
 func RedactURL(raw string) string {
 	if !strings.Contains(raw, "://") {
 		return raw

@@ -26,7 +26,7 @@ type sshDialer struct {
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the key and the known hosts, because a missing file must prevent the start.
+// newSSHDialer reads the files, because a missing file must prevent the start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -46,7 +46,6 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	return d, nil
 }
 
-// hosts reads the known_hosts file again, because it may have changed.
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
@@ -56,7 +55,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil for the agent. To save time, it decrypts the key again only if the file has changed.
+// readKey returns the key, or nil for the agent. Only a changed file is decrypted again, to save time.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -78,8 +77,8 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns the authentication methods, and a closer for the connection to the SSH agent. It connects to this
-// agent for each dial anew, because the agent may have been restarted.
+// methods returns the authentication methods, and a closer for the SSH agent. Each dial connects to the agent anew,
+// because the agent may have restarted.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -154,10 +153,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, the server could present an
-// unlisted key of another type, which would look like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. Otherwise the server could present an unlisted key
+// type, which would look like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// No host has this key, so the callback returns an error that lists the host's known keys.
+	// No host has this key, so the callback's error lists the known keys.
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var want *knownhosts.KeyError
 	if !errors.As(check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
@@ -180,7 +179,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// If the server refuses this variable, it uses protocol version 0, which is also supported.
+		// A server that refuses this variable uses version 0.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

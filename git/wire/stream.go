@@ -17,18 +17,16 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is a connection to a service, over SSH, git:// or a local process's pipes.
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// The function end ends the request. The function close closes the connection, even during a read that waits for data.
+	// end ends the request. close closes the connection, even during a waiting read.
 	end   func() error
 	close func()
 	// stderr returns the server's error output, or "".
 	stderr func() string
 }
 
-// streamLink dials a new connection for each session.
 type streamLink struct {
 	dial  func(ctx context.Context, service string) (*stream, error)
 	stats *counters
@@ -41,7 +39,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below take no context. When ctx ends, the connection is closed, which ends them.
+	// Reads and writes take no context, so ctx closes the connection.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -75,7 +73,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain returns the cause of a broken stream: the context's error, or else the server's message, or else err.
+// explain returns the context's error, or else the server's message, or else err.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -103,7 +101,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte of the written text, such as a server's stderr.
+// tail keeps the first kilobyte, for example of stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -144,8 +142,8 @@ func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
 	}, nil
 }
 
-// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, no hooks and no
-// shallow clients. It also moves a checked-out branch, which git refuses (receive.denyCurrentBranch).
+// dialLocal serves a local repository with the git program. go-git's server lacks compare-and-swap, hooks and shallow
+// clients, and moves a checked-out branch, which git refuses (receive.denyCurrentBranch).
 func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) {
 	if info, err := os.Stat(r.path); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, r.path)
@@ -170,7 +168,7 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git: %w", err)
 	}
-	// git ends only when its whole output was read.
+	// git ends only after its whole output is read.
 	wait := sync.OnceFunc(func() {
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out)
@@ -184,13 +182,11 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	}, nil
 }
 
-// ofHooks lists the variables that git sets in hooks, where they name another repository. LC_ALL and LANGUAGE select
-// the language of git's messages.
+// ofHooks lists the variables that name another repository in hooks. LC_ALL and LANGUAGE select the messages' language.
 var ofHooks = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
 	"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
 	"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE"}
 
-// localEnv returns the environment without the variables in ofHooks.
 func localEnv(service string) []string {
 	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -10,17 +10,17 @@ import (
 	"net/url"
 )
 
-// TLS configures https. Each field is optional. For each request, files are read again, because mounted Secrets change.
+// TLS configures https by optional fields. Each request reads files again, because mounted Secrets change.
 type TLS struct {
-	// CAFile has PEM certificates of authorities that are trusted in addition to the system's authorities.
+	// CAFile has PEM certificates of authorities besides the system's.
 	CAFile string
-	// CertFile and KeyFile have a client certificate and its key (PEM). CertFile may contain both.
+	// CertFile and KeyFile have a client certificate and key (PEM). CertFile may have both.
 	CertFile, KeyFile string
-	// Proxy is the URL of a proxy (http, https or socks5). The default comes from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+	// Proxy is an http, https or socks5 URL; the default is from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 	Proxy string
 }
 
-// Clients makes HTTP clients for a TLS configuration. It is safe for concurrent use.
+// Clients makes HTTP clients, safely for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
@@ -28,7 +28,7 @@ type Clients struct {
 	client Parsed[*http.Client]
 }
 
-// NewClients checks the URL of the proxy, and reads the files.
+// NewClients checks the proxy's URL, and reads the files.
 func NewClients(how TLS) (*Clients, error) {
 	how.KeyFile = cmp.Or(how.KeyFile, how.CertFile)
 	if how.CertFile == "" && how.KeyFile != "" {
@@ -38,7 +38,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The error does not quote the URL, which may contain a password anywhere.
+			// The error omits the URL, which may contain a password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -47,7 +47,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client with the files' current content. The client follows redirects as git does.
+// Client returns a client with the current files, which follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},

@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs whose names begin with a prefix. Before version 2, the greeting has already listed all refs.
+// LookUp returns the refs with a prefix. Before version 2, the greeting has listed all refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -67,7 +67,6 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	}
 }
 
-// header writes the lines after the name of a version 2 command.
 func (s *Session) header(req *pktWriter) {
 	if s.caps.has("agent") {
 		req.linef("agent=%s\n", userAgent)
@@ -78,8 +77,8 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests the commits Wants with their files, and with Depth commits of history. The response omits objects
-// of Haves, because the caller has them. With a Depth, the server assumes that the caller has no older commits.
+// Question requests the commits Wants with files, and Depth commits of history, without objects of Haves. With a Depth,
+// the server assumes that the caller has no older commits.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
@@ -89,12 +88,12 @@ type Question struct {
 // Between reports whether the question requests all commits between Haves and Wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween limits a pack's size if Between is true. A larger pack means that the history was rewritten.
+// mostBetween limits a pack if Between is true. A larger pack means rewritten history.
 const mostBetween = 4 << 20
 
-// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, it sends Haves as "shallow"
-// lines. Otherwise, after a merge of an old branch, the server would send the branch's whole history, and omit files
-// older than the clone. With "thin-pack", git's server does not send the trees of Haves again.
+// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are "shallow" lines.
+// Otherwise, after a merge of an old branch, the server would send the branch's whole history without old files. With
+// "thin-pack", git does not send the trees of Haves again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -121,15 +120,14 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	if s.v2 && s.filter(q) != "" {
 		into.Omit(plumbing.ZeroHash) // the filter may have left out the missing files
 	}
-	// Read the response to its end. Otherwise the server reports a broken pipe.
+	// Otherwise the server reports a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the number of commits to request along each line of history, including the wanted commit.
+// Depth is the number of commits along each line of history, including the wanted commit.
 type Depth int
 
-// Full requests the whole history. Shallow requests only the wanted commit.
 const (
 	Full    Depth = 0
 	Shallow Depth = 1
@@ -153,7 +151,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack has no effect if the request ends with "done", but Azure DevOps requires it.
+	// multi_ack has no effect with "done", but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -166,8 +164,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes files over maxBlob. No
-// other request has a filter, because its response also omits files that the caller has, and both would look the same.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other requests have no filter, because missing files
+// and files that the caller has would look the same.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -187,8 +185,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which of the given commits it has. The server must have the commit known. The request
-// wants known, but also says that the caller has it, so that the server sends no objects.
+// Common asks a version 2 server which commits it has. The server must have known: the request both wants and has
+// known, so that the server sends no objects.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -221,7 +219,6 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips all sections before the section packfile, and returns that section's content.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
@@ -234,7 +231,7 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 	}
 }
 
-// packSectionV0 skips shallow lines and acknowledgements, and returns the pack that follows.
+// packSectionV0 skips shallow lines and acknowledgements before the pack.
 func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
 	if caps.has("shallow") && d != Full {
 		for {
@@ -263,7 +260,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected replaces the io.EOF of a response that was cut off by io.ErrUnexpectedEOF.
+// unexpected turns the io.EOF of a cut-off response into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

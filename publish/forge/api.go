@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout limits the time of a request, and maxAnswer the size of a response in bytes.
+// requestTimeout limits a request's time, and maxAnswer a response's size in bytes.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
@@ -22,7 +22,7 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends requests to a forge's API. It sends no requests during a pause that the forge's rate limit requires.
+// api sends requests to a forge's API, but none during a pause that the rate limit requires.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the API's address, without a final slash
@@ -34,8 +34,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends a request with in as its JSON body, and decodes the JSON response into out. Both may be nil. If the forge
-// requires a pause, the error is a *call.Error whose field After is set.
+// call sends a request with in as its JSON body, and decodes the response into out. Both may be nil. For a required
+// pause, the error is a *call.Error with After set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -77,7 +77,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list page by page, until a page is not full. It reads at most maxPages pages.
+// pages reads a list until a page is not full, but at most maxPages pages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -93,8 +93,8 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 	return all, nil
 }
 
-// heed starts a pause if the response's headers say that the rate limit allows no more requests. The pause ends at the
-// Unix time in the header "…Reset". The names of GitHub's headers begin with "X-", and GitLab's do not.
+// heed starts a pause if the rate limit allows no more requests. The pause ends at the Unix time in the header
+// "…Reset". GitHub's header names begin with "X-", and GitLab's do not.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
@@ -116,7 +116,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case failed.After > 0:
 		return failed.After
 	case a.until.After(a.now()):
-		return a.until.Sub(a.now()) // heed has already read the end of the pause
+		return a.until.Sub(a.now())
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
 		return time.Minute // GitHub recommends a minute if no header gives a time
 	}

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitea is the API of Gitea and Forgejo in version 1.
+// gitea is version 1 of the API of Gitea and Forgejo.
 var gitea = kind{
 	name:   rollout.Gitea,
 	isAt:   func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
@@ -23,7 +23,7 @@ var gitea = kind{
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
-	// Gitea has a page that compares two branches, and links to an open pull request.
+	// This page compares two branches, and links to an open pull request.
 	pullPage: func(base, branch string) string {
 		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
 	},
@@ -40,7 +40,7 @@ var gitea = kind{
 
 type giteaRepository struct{ repository }
 
-// find implements pullAPI. It reads open and recently updated pull requests, as Gitea cannot filter by head branch.
+// find implements pullAPI. It reads pages of pull requests, as Gitea cannot filter by head branch.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -86,7 +86,7 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 	return all, nil
 }
 
-// label implements announcer. Gitea ignores unknown labels. So label creates them, and then adds all labels again.
+// label implements announcer. Gitea ignores unknown labels, so label creates them and adds all again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

@@ -17,7 +17,7 @@ var gitHub = kind{
 	name: rollout.GitHub,
 	isAt: func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api: func(address string) string {
-		u, err := url.Parse(address) // for github.com and for each hosted tenant, the API has a separate host
+		u, err := url.Parse(address) // github.com and hosted tenants have a separate host for the API
 		if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 			return "https://api." + u.Host
 		}
@@ -47,7 +47,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// find implements pullAPI. GitHub filters by head branch and sorts by age, so one request per state suffices.
+// find implements pullAPI. GitHub sorts by age, so one request per state suffices.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{

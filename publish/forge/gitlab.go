@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitLab is GitLab's REST API in version 4.
+// gitLab is version 4 of GitLab's REST API.
 var gitLab = kind{
 	name:   rollout.GitLab,
 	isAt:   func(host string) bool { return host == "gitlab.com" },
@@ -106,7 +106,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab's API needs the users' ids. On GitLab, a team cannot be a reviewer.
+// ask implements announcer. GitLab's API needs user ids, and accepts no team as a reviewer.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -181,7 +181,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge is the maximum difference between the time in a signed webhook and the current time.
+// maxHookAge limits the difference between a signed webhook's time and the current time.
 const maxHookAge = 5 * time.Minute
 
 // gitLabSignature verifies a webhook's signature. Older GitLab versions send the secret itself and no signature.
@@ -194,7 +194,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies a signature as in standardwebhooks.com. At least one HMAC after "v1," must match.
+// standardSignature verifies a signature as in standardwebhooks.com. One matching HMAC after "v1," suffices.
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)

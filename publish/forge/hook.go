@@ -19,8 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// Hook serves webhooks. It calls Pushed if a webhook has the right secret and reports a push to Branch. A response has
-// one of these codes, and with 200 a text:
+// Hook serves webhooks. It calls Pushed if a webhook has the right secret and reports a push to Branch. Responses:
 //
 //	200  ignored: the push is to another branch, or to a tag
 //	202  accepted; Pushed is called only for a push to Branch
@@ -41,7 +40,7 @@ type Hook struct {
 	reading chan struct{}
 }
 
-// HookPath is the URL path of a Hook.
+// HookPath is a Hook's URL path.
 const HookPath = "/webhook"
 
 // These constants limit requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
@@ -51,7 +50,7 @@ const (
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. It refuses an empty secret, with which any client could cause fetches.
+// NewHook returns a handler. It refuses an empty secret, with which any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -63,7 +62,7 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// Ask posts a push to Branch to the Hook of another process, whose URL includes HookPath. Only code 202 is no error.
+// Ask posts a push to Branch to another process's Hook. url includes HookPath. Only code 202 is no error.
 func (h Hook) Ask(ctx context.Context, url string) error {
 	var push event
 	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()
@@ -99,7 +98,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed, ""
 	case !isSigned:
-		return http.StatusUnauthorized, "" // refuse the request before its body is read
+		return http.StatusUnauthorized, ""
 	}
 	select {
 	case h.reading <- struct{}{}:
@@ -137,7 +136,6 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies a header with a prefix and the body's HMAC in hexadecimal digits.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -148,7 +146,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a signature of any forge (given), and whether this signature is right.
+// signature reports whether a request has any forge's signature (given), and whether the signature is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -168,7 +166,6 @@ func mac(key, message []byte) []byte {
 	return m.Sum(nil)
 }
 
-// event holds the fields that Hook reads in a webhook's payload.
 type event struct {
 	Ref        string `json:"ref"`
 	Repository struct {
@@ -198,7 +195,7 @@ func (h Hook) path() string {
 	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 }
 
-// isOurs reports whether an event is about the repository Remote. It ignores hosts, as a forge may have several names.
+// isOurs reports whether an event is about Remote. It ignores hosts, as a forge may have several names.
 func (h *Hook) isOurs(e event) bool {
 	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {

@@ -11,7 +11,7 @@ import (
 
 var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
 
-// PullOf returns the forge and the number of a CI job's pull request. It reads the job's environment variables.
+// PullOf returns the forge and the pull request's number from a CI job's environment.
 func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
 		number, err := strconv.Atoi(iid)
@@ -28,7 +28,7 @@ func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	return RepositoryOf(env), number, err
 }
 
-// RepositoryOf returns the repository of a CI job. Outside of a CI job, it returns the zero Forge.
+// RepositoryOf returns a CI job's repository, or outside of a CI job the zero Forge.
 func RepositoryOf(env func(string) string) rollout.Forge {
 	f := rollout.Forge{
 		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns an order (a function in the queue) that opens, updates or closes a proposal's pull request.
+// proposal returns an order that opens, updates or closes a proposal's pull request.
 func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -24,7 +24,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // merged, or closed by a user, so open no other pull request
+			return nil // merged, or closed by a user
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -50,8 +50,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues a second update of a pull request if its branch was removed and created again a short time ago.
-// Gitea may handle the removal late, and then close the new pull request. The second update is due after Settle.
+// lookAgain queues a second update after Settle if a branch was removed and created again shortly before. Gitea may
+// handle the removal late, and then close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and returns nil, as a pull request without reviewers or labels is still useful.
+// tolerate logs a permanent refusal, as a pull request without reviewers or labels is still useful.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -122,7 +122,7 @@ func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes this cluster's open pull requests whose branches no longer exist.
+// sweep closes this cluster's open pull requests without a branch.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

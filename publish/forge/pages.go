@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages has the URLs of a repository's web pages. It sends no requests. For an unknown forge, each URL is "".
+// Pages has the URLs of a repository's web pages. For an unknown forge, each URL is "".
 type Pages struct {
 	home   string
 	kind   kind
-	opened bool // gitrollout opens pull requests
+	opened bool
 }
 
-// PagesOf returns the pages of a repository. config may be nil if the forge runs on a known public host. The host need
-// not be trusted, because PagesOf does not send the token.
+// PagesOf returns a repository's pages. config may be nil for a known public host. The host need not be trusted,
+// because no token is sent.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -36,7 +36,7 @@ func (p Pages) Commit(id string) string {
 	return p.home + p.kind.commitPage(id)
 }
 
-// Branch returns the URL of the page with a branch's files.
+// Branch returns the URL of a branch's files.
 func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
@@ -45,8 +45,8 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. If PagesOf got no
-// configuration, the URL is "", because gitrollout opens no pull requests then.
+// Pull returns the URL of a page, such as a search, that leads to a proposal's open pull request. Without a
+// configuration, the URL is "", because gitrollout then opens no pull requests.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch, for example from pushes without a review.
+// IsProtected reports whether the forge protects an existing branch.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a merge into a branch needs a review by the code owners. It returns an error if the forge
-// does not show this setting, for example because the token's user is not an administrator.
+// AsksOwners reports whether a merge into a branch needs a code owners' review. It fails if the forge hides this
+// setting, for example from users who are not administrators.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns the paths at which forges look for a code owners file.
+// CodeOwners returns the paths of code owners files.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. If several patterns match the branch, one that requires code owners suffices.
+// asksOwners implements guard. One matching pattern that requires code owners suffices.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,7 +91,7 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always requests the code owners' reviews. A rule says whether merges need them.
+// asksOwners implements guard. Gitea always requests code owners' reviews. A rule says whether merges need them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch, whose newest commit is commit. If a user has closed the pull
-// request at this commit, it stays closed. Pull returns its number, and whether it is open.
+// Pull opens or updates the pull request of a branch, whose newest commit is commit. A pull request that a user closed
+// at this commit stays closed.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
@@ -35,14 +35,13 @@ func Pull(
 	return is.number, err == nil, err
 }
 
-// commentPaths has the API paths for a pull request's comments.
 type commentPaths struct {
-	list string // lists all comments
+	list string
 	one  string // a single comment, with "%d" for its id
 	edit string // the HTTP method that changes a comment
 }
 
-// issueComments returns the paths in GitHub's API, which Gitea also has.
+// issueComments returns the paths in the APIs of GitHub and Gitea.
 func issueComments(repository string, number int) commentPaths {
 	return commentPaths{
 		list: fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number),
@@ -50,14 +49,14 @@ func issueComments(repository string, number int) commentPaths {
 	}
 }
 
-// comment is a pull request's comment. All supported forges have these field names.
+// comment has the field names of all forges.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`
 }
 
-// Comment replaces the newest comment that begins with the text mark. If there is none, it adds a comment. It skips
-// comments that the forge refuses to change, because they belong to other users.
+// Comment replaces the newest comment that begins with mark, or adds a comment. It skips comments of other users, which
+// the forge refuses to change.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

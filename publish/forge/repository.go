@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// repository has the common parts of GitHub's and Gitea's APIs. Gitea's API is modelled on GitHub's.
+// repository has the common parts of GitHub's and Gitea's APIs.
 type repository struct {
 	*api
 	path string // /repos/OWNER/NAME
@@ -30,7 +30,6 @@ type repositoryPull struct {
 	} `json:"labels"`
 }
 
-// repositorySide is the branch and the repository on one side of a pull request.
 type repositorySide struct {
 	Ref    string `json:"ref"`   // the branch, but Gitea changes this field when the branch is removed
 	Label  string `json:"label"` // Gitea: the branch
@@ -67,7 +66,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask implements announcer. A reviewer whose name has a slash, such as org/team, is a team.
+// ask implements announcer. A reviewer with a slash, such as org/team, is a team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -115,7 +114,7 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected reads whether a branch is protected. All supported forges have the same name for this field.
+// protected reads whether a branch is protected. All forges share this field's name.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

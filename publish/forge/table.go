@@ -9,12 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists forges. Each forge has a file, which defines its kind.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
 
-// kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
 	isAt    func(host string) bool      // reports whether a public host (without a port) has this forge
@@ -23,19 +21,19 @@ type kind struct {
 	groups  bool                        // repositories may be in nested groups
 	header  func(token string) http.Header
 	client  func(a *api, repository, base string) host
-	// comments returns the API's paths for a pull request's comments.
+	// comments returns the API's paths for comments.
 	comments func(repository string, number int) commentPaths
 
-	// These functions return a page's path, relative to the repository's page. The names of branches are already escaped.
+	// These functions return paths relative to the repository's page. Branch names are already escaped.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook has this forge's signature (given), and whether the signature is right.
+	// signature reports whether a webhook has this forge's signature (given), and whether it is right.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge with the given name. If the name is "", it returns the forge on the public host.
+// named returns the forge with the given name. For "", the public host determines the forge.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return rollout.Find(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 }
@@ -45,7 +43,7 @@ func (t table) names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is a forge's API for one repository. It ignores pull requests from forks. Failed requests give *call.Errors.
+// host is a forge's API for one repository. Pull requests from forks are ignored. Errors are *call.Errors.
 type host interface {
 	pullAPI
 	announcer
@@ -53,18 +51,17 @@ type host interface {
 	guard
 }
 
-// pullAPI reads and changes pull requests.
 type pullAPI interface {
-	// find returns a branch's open pull request. If none is open, it returns the branch's newest pull request.
+	// find returns a branch's open pull request, or else the newest.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open returns the open pull requests, from at most maxPages pages.
+	// open reads at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
 	// edit sets the title and body. If closed is true, it also closes the pull request.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer adds reviewers and labels to a pull request. The forge may refuse unknown names.
+// announcer adds reviewers and labels. The forge may refuse unknown names.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error
@@ -77,9 +74,8 @@ type marker interface {
 }
 
 type guard interface {
-	// isProtected reports whether an existing branch is protected.
 	isProtected(ctx context.Context, branch string) (bool, error)
-	// asksOwners reports whether a merge into a branch needs a review by the code owners.
+	// asksOwners reports whether merges need a code owners' review.
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
@@ -103,14 +99,13 @@ type status struct {
 
 type statusState string
 
-// The names of a status's states on GitHub and Gitea.
 const (
 	pending statusState = "pending"
 	success statusState = "success"
 	failure statusState = "failure"
 )
 
-// perPage and maxPages limit the items that are read from a list: the items per page, and the pages.
+// perPage and maxPages limit the items read from a list.
 const (
 	perPage  = 50
 	maxPages = 10

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// target is a repository on a forge, with the forge's address.
 type target struct {
 	kind       kind
 	address    string // the forge's address in a browser
@@ -30,7 +29,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name // the port is for SSH, and does not apply to the API
 		}
-		// These hosts belong to the main host. They serve SSH on port 443.
+		// These hosts serve the main host's SSH on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"

@@ -15,7 +15,6 @@ import (
 //go:embed pull.tmpl
 var pullText string
 
-// proposed is the data of a proposal for the templates.
 type proposed struct {
 	rollout.State
 	rollout.Proposal
@@ -24,8 +23,8 @@ type proposed struct {
 	Past, Of int    // the step at which the release waits, from 1; the number of steps
 }
 
-// describe returns the title and body of a proposal's pull request. Equal input gives equal text. It quotes other
-// authors' texts as code, so that they mention no user and have no formatting.
+// describe returns a proposal's title and body. Equal input gives equal text. It quotes other authors' texts as code,
+// so that they mention no user and have no formatting.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}
@@ -65,7 +64,7 @@ func markdown(name string, of any) string {
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone returns the title and body of a pull request whose branch was removed.
+// describeGone returns the text of a pull request whose branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -84,7 +83,7 @@ type marked struct {
 	status
 }
 
-// statusesOf returns the statuses that a transition changes. They include the status of a release that ended early.
+// statusesOf returns a transition's changed statuses, also for a release that ended early.
 func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

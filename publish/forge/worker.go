@@ -14,29 +14,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options selects the repository and the forge of a Worker.
+// Options configure a Worker.
 type Options struct {
 	Cluster string // the cluster whose proposals get pull requests
 	Remote  string // the repository's URL without credentials
 	Branch  string // the users' branch, into which pull requests are merged
 	Trusted string // another address that may get the token; "" for none
-	// Token returns the current token for the forge's API. It is called for each request.
+	// Token returns the current token. It is called for each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
 	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread makes the pause before a retry slightly longer, so that processes do not retry together.
+	// Spread lengthens the pause before a retry slightly, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
+	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
 
 	forges table // default: all forges
 }
 
-// maxJobs limits the orders in the queue, which grows while the forge does not respond.
+// maxJobs limits the queue, which grows while the forge does not respond.
 const maxJobs = 4096
 
-// Worker sends changes to the forge one by one. Orders queue them. Show, Resume and Flush may run concurrently.
+// Worker sends changes to the forge one by one. Show, Resume and Flush may run concurrently.
 type Worker struct {
 	Options
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ type Worker struct {
 	reported map[string]bool
 }
 
-// job is an order in the queue. A newer order with the same key replaces it.
+// job is an order. A newer order with the same key replaces it.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -76,7 +76,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders to show recorded transitions on the forge, and does not wait.
+// Show implements adapters.ForgeReader. It queues orders to show recorded transitions, and does not wait.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders to show the proposals and statuses of all apps, except
-// statuses that the forge already has. Another order closes the pull requests of removed branches.
+// Resume implements adapters.ForgeReader. It queues orders for all apps' proposals and missing statuses, and an order
+// that closes the pull requests of removed branches.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 	})
 }
 
-// take queues orders for transitions' proposals and statuses. The caller holds the lock.
+// take queues transitions' orders. The caller holds the lock.
 func (w *Worker) take(
 	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -140,7 +140,7 @@ func (w *Worker) take(
 	}
 }
 
-// put queues an order. It replaces a queued order with the same key. The caller holds the lock.
+// put queues or replaces an order. The caller holds the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -155,7 +155,7 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 	w.order = append(w.order, key)
 }
 
-// Run carries out orders until its context ends.
+// Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		key, j, wait := w.next()
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until an order is due. It records whether the worker is busy.
+// next returns the oldest due order, or the time until an order is due. It sets busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until an order is due. The caller holds the lock.
+// due works like next. The caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -214,7 +214,6 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-// connect returns the API for a configuration. It sends no requests.
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
@@ -241,10 +240,10 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 // unusable is an error that lasts until the configuration changes.
 type unusable struct{ error }
 
-// maxTries limits the tries of an order that the forge refuses, unless a user may grant access later.
+// maxTries limits an order's tries, unless a user may grant access later.
 const maxTries = 5
 
-// done removes an order from the queue. After an error, it sets the time of the order's next try instead.
+// done removes an order. After an error, it schedules the next try instead.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -280,7 +279,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a user may grant access later
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
-	if w.jobs[key] != j { // a newer order has replaced this order
+	if w.jobs[key] != j {
 		return
 	}
 	if drop {
@@ -292,7 +291,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once. After a successful retry, it logs the error again if it returns.
+// report logs each error once, and again if it returns after a successful retry.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true

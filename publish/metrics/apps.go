@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known holds an app's state in the last report with this app.
+// known holds an app's last reported state.
 type known struct {
 	state   rollout.State
 	wait    Wait
@@ -20,7 +20,7 @@ type known struct {
 	failing bool
 }
 
-// appCollector creates the metrics of single apps at each scrape, so that no series of a removed app remains.
+// appCollector creates apps' metrics at each scrape, so that no series of a removed app remains.
 type appCollector struct {
 	mu    sync.Mutex
 	apps  map[string]known
@@ -77,7 +77,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a pass's report. An app's first report also has Before, the state to compare with.
+// Tell counts the changes in a report. An app's first report also has Before, the state to compare with.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -11,7 +11,7 @@ import (
 // Outcome says how a release ended, or why it is being rolled back.
 type Outcome string
 
-// The outcomes of a release.
+// These are the outcomes.
 const (
 	Promoted   Outcome = "promoted"   // the release is the stable version now
 	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or because of its deadline
@@ -22,22 +22,22 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is the user's action for which an app waits.
+// On is a user's action.
 type On string
 
-// The users' actions for which apps wait.
+// These are the users' actions for which apps wait.
 const (
 	OnPromotion On = "promotion" // open the gate of a step
 	OnRevert    On = "revert"    // after a rejection, revert Git to the stable version
 )
 
-// Wait has the user's action for which an app waits, and the start of the wait. It is zero if the app does not wait.
+// Wait has the awaited action and the start of the wait. It is zero if the app does not wait.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns the user's action for which an app waits. Since is from the recorded state.
+// WaitOf returns an app's wait. Since is from the recorded state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,18 +53,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has a transition's effects on the metrics. A duration is nil unless the transition ends its period.
+// Change has a transition's effects. A duration is nil unless the transition ends its period.
 type Change struct {
 	Phase    rollout.Phase // the phase after the transition; "" if no transition was recorded
-	Started  bool          // a release began
-	Outcome  Outcome       // set if a release ended, or if its rollback began
+	Started  bool
+	Outcome  Outcome // set if a release ended, or if its rollback began
 	Lead     *time.Duration
 	Until    *time.Duration // from the release's start to its rejection
-	Retreat  *time.Duration // from the start of the rollback, when traffic returns to stable, until all pods are stable
+	Retreat  *time.Duration // from the start of the rollback until all pods are stable
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effects of a transition from before to after. asked is the version in Git's newest commit.
+// Between returns a transition's effects. asked is the version in Git's newest commit.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -97,7 +97,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns how the release in before ended. It returns "" while this release is in flight.
+// outcome returns how the release in before ended, or "" while the release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -107,7 +107,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// If a rejection is listed, it is new: the start of a release removes an earlier rejection of its version.
+	// A listed rejection is new: the start of a release removes an earlier rejection of its version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -117,7 +117,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns the duration between two times. It returns 0 if clocks differ, so that the duration would be negative.
+// span returns a duration, or 0 if clocks differ, so that the duration would be negative.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

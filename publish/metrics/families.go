@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// familiesText describes all metrics. The documentation's reference is generated from it.
+// familiesText describes all metrics, also for the documentation.
 //
 //go:embed families.yaml
 var familiesText []byte
@@ -19,13 +19,13 @@ type family struct {
 	Buckets    string // a key of bounds; only for a histogram
 }
 
-// bounds has the buckets' bounds for histograms, in seconds.
+// bounds has histograms' buckets in seconds.
 var bounds = map[string][]float64{
 	"quick": {.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
 }
 
-// readFamilies reads the descriptions of metrics. There can be no error, because the file is embedded in the program.
+// readFamilies cannot fail, because the file is embedded.
 func readFamilies() (all []family) {
 	_ = yaml.UnmarshalStrict(familiesText, &all)
 	return all
@@ -47,8 +47,8 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// Count registers a counter of another package. Each scrape of the metrics calls the function read. The value is for
-// the counter's label, if it has one. Call Count only once for each name and value.
+// Count registers another package's counter. Each scrape calls read. value is for the counter's label, if any. Call
+// Count only once for each name and value.
 func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}

@@ -15,20 +15,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options has the clock, and the values of constant labels.
+// Options has the clock and constant labels.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
 	Now                        func() time.Time
 }
 
-// Metrics holds a process's metrics. It is safe for concurrent use.
+// Metrics is safe for concurrent use.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
 	families map[string]family // by name
 
-	// These metrics are about releases.
 	started, releases, glass, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited                    *prometheus.HistogramVec
 	// These metrics are about the reconcile loop.
@@ -41,7 +40,7 @@ type Metrics struct {
 	stats atomic.Pointer[func() report.Stats] // reads the loop's counters
 }
 
-// New returns metrics whose counts are all zero.
+// New returns zero metrics.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
 	none := func() report.Stats { return report.Stats{} }
@@ -107,7 +106,7 @@ func (m *Metrics) loopFamilies() {
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
 }
 
-// The values of the label result.
+// These are the values of result.
 const (
 	ok       = "ok"
 	failed   = "error"
@@ -125,7 +124,7 @@ func result(err error) string {
 	}
 }
 
-// Handler serves the metrics in the formats of Prometheus and OpenMetrics.
+// Handler serves the formats of Prometheus and OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
@@ -135,7 +134,7 @@ func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. At each scrape, stats is called to read the loop's counters.
+// Trace returns a report.Tracer. Each scrape calls stats to read the loop's counters.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	m.stats.Store(&stats)
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links has functions that return URLs of the forge's pages. If the forge has no such pages, a function is nil.
+// Links has functions that return forge pages' URLs. A function is nil if the forge has no such pages.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events returns the events of a commit on the state branch, sorted by app. It omits apps without an event.
+// Events returns a state commit's events, sorted by app.
 func Events(cluster string, commit rollout.StateCommit, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
@@ -67,7 +67,6 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event with the given kind. The kind determines the outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -119,7 +118,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event. If atStep is true, the title also has the release's step.
+// told describes each kind of event. With atStep, the title has the release's step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -144,7 +143,7 @@ var told = map[rollout.EventKind]struct {
 	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
-// title returns one line, such as "shop in prod-eu: paused at step 2/8 (weight 20)".
+// title returns a line such as "shop in prod-eu: paused at step 2/8 (weight 20)".
 func title(e rollout.Event) string {
 	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
 	switch atStep := told[e.Kind].atStep && e.Step > 0; {
@@ -162,7 +161,6 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text returns the reason, the condition for which the app waits, and the metrics of unsuccessful analyses.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

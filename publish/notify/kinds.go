@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns a transition's kinds of event, most important first. A transition between equal states has none.
+// Kinds returns a transition's kinds of event, most important first. Equal states have none.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -70,11 +70,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy is the last part of a problem's id: without a release in flight, the app has unhealthy objects.
+// unhealthy ends a problem's id: without a release in flight, the app has unhealthy objects.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of an app's problems, at most three, the release's problem first. The id of this problem
-// stays the same from the release's stall until users revert the release.
+// troubles returns the ids of an app's problems, at most three, the release's first. The release's id stays the same
+// from the stall until users revert the release.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

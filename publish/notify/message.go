@@ -13,11 +13,11 @@ import (
 // Message is an event as a receiver gets it.
 type Message struct {
 	rollout.Event
-	Facts []Fact // the most important facts about the release
-	Ends  bool   // the message only ends a problem, and the receiver did not select its event
+	Facts []Fact
+	Ends  bool // the message only ends a problem, and the receiver did not select its event
 }
 
-// Profile describes how a service handles events by default.
+// Profile has a service's defaults.
 type Profile struct {
 	Defaults []rollout.EventKind // the events for receivers that have selected none
 	Resolves bool                // the service shows a problem until a message resolves it
@@ -29,7 +29,8 @@ type Fact struct{ Name, Value string }
 // maxText limits a text, in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns the message, if the receiver wants the event. If a template fails, it has the default text.
+// MessageFor returns the message, if the receiver wants the event. After an error in a template, the default text is
+// used.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -92,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns a made-up event of the given kind, for users to test a receiver.
+// Sample returns a made-up event, for users to test a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

@@ -7,27 +7,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the maximum age of an event that is sent. After a long outage, a receiver gets no older events.
+// MaxAge is the maximum age of an event that is sent.
 const MaxAge = 24 * time.Hour
 
-// MaxPending limits the events that wait for a receiver. Beyond the limit, the oldest events are dropped.
+// MaxPending limits a receiver's waiting events. Beyond the limit, the oldest events are dropped.
 const MaxPending = 200
 
-// Due is a message for a receiver. When the message was sent, the receiver's cursor moves to After.
+// Due is a message. After sending, the receiver's cursor moves to After.
 type Due struct {
 	Message
 	After rollout.Cursor
 }
 
-// Backlog holds the messages that a receiver has not got yet.
+// Backlog holds a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
-	Dropped int   // number of events that were dropped, because they are too old or too many
+	Dropped int   // events that were too old or too many
 	Err     error // an error in the receiver's templates
 }
 
-// Pending returns a receiver's messages about the commits after its cursor, oldest first. A killed process may already
-// have sent the messages up to the commit claimed. Pending marks these messages as repeats.
+// Pending returns a receiver's messages about the commits after its cursor, oldest first. A killed process may have
+// sent the messages up to claimed, so Pending marks these messages as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

@@ -1,5 +1,4 @@
-// Package serve serves the dashboard, the metrics and webhooks on a port. It limits the number and the duration of
-// connections, and accepts only requests for its own host names.
+// Package serve serves a port. It limits connections' number and duration, and accepts only its own host names.
 package serve
 
 import (
@@ -15,15 +14,15 @@ import (
 	"time"
 )
 
-// These constants limit connections. For HTTP/1.1, browsers open at most six connections to a server, although the
-// standard (https://html.spec.whatwg.org) sets no limit.
+// These constants limit connections. For HTTP/1.1, browsers open at most six, although the standard
+// (https://html.spec.whatwg.org) sets no limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
 	writeTime       = 30 * time.Second // for a single write; an event stream has many writes
 )
 
-// Options configure a port's server.
+// Options configure a server.
 type Options struct {
 	Address string       // as configured; with Public, it determines the accepted host names
 	Public  string       // the server's URL in browsers
@@ -32,10 +31,10 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// lastAnswers is the time for responses after the server was told to stop.
+// lastAnswers is the time for responses after stop.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener. The returned function cancels the contexts of all requests and stops the server.
+// On serves a listener. stop cancels all requests' contexts and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -73,9 +72,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check for the host in a request. It prevents DNS rebinding, in which another site's name resolves
-// to this machine. If address is a loopback address, it accepts local names and the public URL's host. For another
-// address, it also accepts IP addresses, names without a dot and Services; without a public URL, every name.
+// ownNames returns a check for a request's host. It prevents DNS rebinding, in which another site's name resolves to
+// this machine. A loopback address accepts local names and the public URL's host. Another address also accepts IP
+// addresses, names without a dot and Services; without a public URL, every name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -103,8 +102,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded limits the open connections, in total and for each client. Beyond a limit, it closes an older connection, so
-// that a new connection, such as a probe's, is always served.
+// bounded limits open connections, in total and for each client. Beyond a limit, it closes an older connection, so that
+// a new connection, such as a probe's, is served.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -129,9 +128,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil if no limit is reached. The victim
-// belongs to this client if the client is at its limit, or else to the client with the most connections. It is the
-// oldest idle connection, or else the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil. It belongs to this client at the
+// client's limit, or else to the client with most connections. The oldest idle connection comes first, then the oldest.
+// The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -156,7 +155,6 @@ func (b *bounded) victim(client string) (victim *boundedConn) {
 	return victim
 }
 
-// state records whether a connection has a request in progress.
 func (b *bounded) state(c net.Conn, state http.ConnState) {
 	if c, is := c.(*boundedConn); is {
 		b.mu.Lock()
@@ -172,7 +170,7 @@ type boundedConn struct {
 	active bool // guarded by of.mu
 }
 
-// Write fails after writeTime, so that a client that does not read loses its connection.
+// Write fails after writeTime, so that a client that does not read is disconnected.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -22,8 +22,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exporter sends spans with OTLP as JSON over HTTP, because all collectors accept this format. OpenTelemetry's exporter
-// would add 2 MB of gRPC code that is not used. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+// exporter sends spans with OTLP as JSON over HTTP, which all collectors accept. OpenTelemetry's exporter would add 2
+// MB of unused gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
@@ -31,7 +31,7 @@ type exporter struct {
 	failed  string // the last error; "" after a success
 }
 
-// variable returns an environment variable for traces or, if it is not set, the variable for all signals.
+// variable returns the variable for traces or, if it is not set, the variable for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -48,7 +48,7 @@ func newExporter() (*exporter, error) {
 		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Tries: 4, Name: "the collector",
 	}
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
-	if e.ask.Base == "" { // without an endpoint for traces, use the endpoint for all signals
+	if e.ask.Base == "" {
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
@@ -99,8 +99,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter. It must not be called concurrently. If the last error repeats, it returns
-// nil, because the SDK logs each error.
+// ExportSpans implements trace.SpanExporter. It must not be called concurrently. For a repeated error, it returns nil,
+// because the SDK logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -129,8 +129,8 @@ const (
 
 type object = map[string]any
 
-// encoded converts spans to OTLP's ExportTraceServiceRequest (trace/v1). All spans have the same provider and resource.
-// Identifiers are in hexadecimal digits, and 64-bit numbers are strings.
+// encoded returns OTLP's ExportTraceServiceRequest (trace/v1). All spans share provider and resource. Identifiers are
+// hexadecimal, and 64-bit numbers are strings.
 func encoded(spans []trace.ReadOnlySpan) object {
 	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 	all := rollout.Mapped(spans, func(s trace.ReadOnlySpan) object {

@@ -15,26 +15,26 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing. OpenTelemetry's variables for headers, timeout,
-// sampler and resource attributes also have an effect.
+// Variables returns the environment variables that enable tracing. OpenTelemetry's headers, timeout, sampler and
+// resource attributes also apply.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describes the process whose spans are sent.
+// Options describes the process.
 type Options struct {
 	Version string
 	Cluster string
 	Problem func(error) // called when spans cannot be sent, from any goroutine
 }
 
-// Tracing sends spans until Stop is called.
+// Tracing sends spans until Stop.
 type Tracing struct{ provider *trace.TracerProvider }
 
-// scope is the name of OpenTelemetry's instrumentation scope.
+// scope is OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export to the collector in the environment. If the collector does not respond, no pass waits.
+// Start prepares the export. No pass waits for the collector.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter()
 	if err != nil {
@@ -56,7 +56,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends the remaining spans, and then ends tracing.
+// Stop sends the remaining spans and ends tracing.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 const appKey = attribute.Key("gitrollout.app")
@@ -75,10 +75,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is the maximum duration of a render whose result is cached. A kustomize build takes longer.
+// fromMemory limits a cached render's duration. A kustomize build takes longer.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops the spans of renders that take less than fromMemory, because they would fill the queue.
+// withoutMemory drops the spans of cached renders, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {

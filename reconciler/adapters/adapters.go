@@ -1,6 +1,5 @@
-// Package adapters implements the interfaces of package reconciler with packages git and cluster. It also passes
-// reports to their consumers. A write that has begun may continue for the time Grace after the process is told to stop.
-// A permanent error of the API server becomes an InvalidError.
+// Package adapters implements the interfaces of package reconciler with packages git and cluster, and passes reports to
+// their consumers. A permanent error of the API server becomes an InvalidError.
 package adapters
 
 import (
@@ -49,7 +48,7 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final converts the error for a permanent refusal by the API server to an InvalidError. It keeps any other error.
+// final converts a permanent refusal by the API server to an InvalidError.
 func final(err error) error {
 	refused, is := errors.AsType[*cluster.Error](err)
 	if is && !refused.Temporary() && refused.Reason != cluster.Unexpected {
@@ -61,7 +60,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. It returns an InvalidError if gitrollout may not read a kind of object.
+// OtherOwners implements reconciler.Observer. A kind that gitrollout may not read gives an InvalidError.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {
@@ -81,7 +80,7 @@ var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
-// Apply implements reconciler.Applier. It returns an InvalidError if an object has another owner.
+// Apply implements reconciler.Applier. Another owner of an object gives an InvalidError.
 func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -120,13 +119,13 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes do not retry at the same time after an outage.
+// Spread lengthens a duration by up to a tenth, so that processes do not retry together after an outage.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 // Grace is how long a pass may continue after the process is told to stop. Kubernetes kills a pod only after 30 s.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that is cancelled when the parent's end is as long ago as Grace.
+// Outlive returns a context that is cancelled Grace after its parent ends.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

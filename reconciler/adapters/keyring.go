@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from a Secret. The app's configuration has the Secret's name and
-// namespace. Keyring reads the Secret with the app's own service account, so that no app can use another app's key.
+// Keyring reads the keys of an app's encrypted files from the Secret that the app's configuration names. Keyring uses
+// the app's own service account, so that no app can use another app's key.
 type Keyring struct {
-	App    func(name string) rollout.App // returns the app at the newest commit
+	App    func(name string) rollout.App // the app at the newest commit
 	Client func() *cluster.Client
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time
 
-	known sync.Map // heldKeys by app, cached for the files of one render
+	known sync.Map // heldKeys by app
 }
 
 type heldKeys struct {
@@ -29,7 +29,7 @@ type heldKeys struct {
 	err    error
 }
 
-// keysFor is how long keys are cached, because a render needs the keys for each of its files.
+// keysFor is how long keys are cached, because a render needs the keys for each file.
 const keysFor = 5 * time.Second
 
 // Unlock is the callback of render.InProcess. Its errors are recorded in Git, so equal failures must have equal texts.
@@ -42,7 +42,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // the parameter app lacks the service account, and its namespace may be from an older commit
+	now := k.App(app.Name) // app lacks the service account, and its namespace may be old
 	known, _ := k.known.Load(app.Name)
 	held, _ := known.(heldKeys)
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount

@@ -17,12 +17,12 @@ import (
 
 // Policy reads the operators' policy for a reconciler at each fetch.
 type Policy struct {
-	File string // a local file, used if Ref is empty
-	Ref  string // a file in the repository, as branch:path
+	File string // local, used if Ref is empty
+	Ref  string // in the repository, as branch:path
 	Repo *git.Repo
-	Keys *git.Keys // the keys that may sign the policy's branch; nil disables the check
+	Keys *git.Keys // may sign the policy's branch; nil disables the check
 
-	data   []byte // the content of the policy file at the last read
+	data   []byte // at the last read
 	policy *rollout.Policy
 }
 
@@ -45,7 +45,7 @@ func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	return p, err
 }
 
-// onBranch returns the policy file at a commit of its branch. With --verify-commits, the commit must be signed.
+// onBranch returns the policy file at a commit. With --verify-commits, the commit must be signed.
 func (r *Policy) onBranch(commit string) ([]byte, error) {
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {
@@ -67,7 +67,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver finds the promoter who signed a promotion file. If no promoters are configured, any user may approve.
+// Approver finds the promoter who signed a promotion file. Without configured promoters, any user may approve.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sinks passes each report to the forge, to the notifier, to Kubernetes Events, and to the functions in Others.
+// Sinks passes each report to the forge, the notifier, Kubernetes Events and the functions in Others.
 type Sinks struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil disables notifications
@@ -20,18 +20,18 @@ type Sinks struct {
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // the head of the state branch at the last call of Notify
+	head   string // at the last call of Notify
 	config *rollout.Config
 }
 
-// ForgeReader publishes recorded transitions on a forge. Its methods do not block their caller.
+// ForgeReader publishes recorded transitions on a forge. Its methods do not block.
 type ForgeReader interface {
 	Show(forge rollout.Forge, transitions []rollout.ForgeUpdate)
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
 // Notifier notifies users of changes on the state branch. Notify is called when the configuration or the branch's head
-// changes. The parameter "made" is the new commit if this process made the commit, or else nil. Notify does not block.
+// changes, and does not block. "made" is the new commit if this process made the commit, or else nil.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
@@ -69,10 +69,9 @@ func (o *Sinks) notify(r report.Report) {
 	}
 }
 
-// eventPatience limits the time for which a pass waits for the creation of its Events.
+// eventPatience limits how long a pass waits for the creation of its Events.
 const eventPatience = 5 * time.Second
 
-// record writes an Event for each workload of a transition. "kubectl describe" shows these Events.
 func (o *Sinks) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()
@@ -87,7 +86,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the context that the previous tracer returned.
+// Trace is the callback of reconciler.Options. Each tracer gets the previous tracer's context.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

@@ -15,7 +15,7 @@ type Worker interface {
 	Flush(ctx context.Context)
 }
 
-// Start starts a worker. It returns a function that stops the worker.
+// Start starts a worker, and returns a function that stops the worker.
 func Start(w Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -1,5 +1,4 @@
-// Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass. The
-// reconciler gives due measurements to a Worker and collects the results later.
+// Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass.
 package measure
 
 import (
@@ -22,16 +21,16 @@ import (
 type Options struct {
 	Deps provider.Deps
 	Own  string // gitrollout's namespace; default rollout.OwnNamespace
-	// As returns an app's context for requests to the cluster.
+	// As returns an app's context for cluster requests.
 	As       func(ctx context.Context, app rollout.App) context.Context
-	Touch    func(app string)                    // called when a result can be collected
-	Trouble  func(app, metric string, err error) // gets errors that no result shows, such as a panic or a failed cleanup
-	Parallel int                                 // concurrent measurements of an app; default 8
-	Again    time.Duration                       // the interval between requests while the result is Running; default 2s
-	Judging  time.Duration                       // the time limit for judging a result; default 1s
+	Touch    func(app string)                    // a result can be collected
+	Trouble  func(app, metric string, err error) // gets errors outside of results, such as a panic
+	Parallel int                                 // per app; default 8
+	Again    time.Duration                       // between requests while the result is Running; default 2s
+	Judging  time.Duration                       // limit for judging a result; default 1s
 }
 
-// Worker takes measurements. Its methods may be called from any goroutine.
+// Worker takes measurements. Any goroutine may call its methods.
 type Worker struct {
 	Options
 	ctx context.Context
@@ -40,10 +39,9 @@ type Worker struct {
 	stations map[string]*station // by app
 }
 
-// station holds the running and the uncollected measurements of one app.
 type station struct {
-	slots chan struct{}    // limits the app's concurrent requests, so that a slow server blocks only this app
-	tasks map[string]*task // tasks that were started and whose results were not collected yet
+	slots chan struct{}    // per app, so that a slow server blocks only this app
+	tasks map[string]*task // started, with uncollected results
 	left  []leftover
 }
 
@@ -53,13 +51,13 @@ type task struct {
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	at     time.Time // the moment of the measurement, for both queries of a comparison
-	waits  bool      // the measurement waits for a running Job or a shut gate
+	at     time.Time // for both queries of a comparison
+	waits  bool      // for a running Job or a shut gate
 	isDone bool
 	found  strategies.Measured
 }
 
-// leftover is a failed or abandoned request whose objects, such as a Job, may still exist.
+// leftover is a failed or abandoned request whose objects may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -72,8 +70,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts each due measurement, unless it is running or its result was not collected yet. "going" has the
-// unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
+// Measure starts each due measurement that is neither running nor uncollected. Measurements of runs that "going" lacks,
+// and of removed metrics, are cancelled and their objects deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +109,6 @@ func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []str
 	w.clear(app.Name)
 }
 
-// isGoing reports whether an unfinished run still needs a measurement.
 func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	return slices.ContainsFunc(going, func(r rollout.AnalysisRun) bool {
 		return r.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started}) &&
@@ -119,7 +116,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured returns the results of an app and removes them from the Worker.
+// Measured returns an app's results, and removes them from the Worker.
 func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +133,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Take takes one measurement now, and returns the result. It does not use the results of Measure.
+// Take takes one measurement now, without the results of Measure.
 func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure) strategies.Measured {
 	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
 }
@@ -170,7 +167,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // the analysis, or the process, has ended
+	isOver := ctx.Err() != nil // the analysis or the process ended
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -187,7 +184,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. It keeps the text of a panic out of the error, because errors are recorded in Git.
+// measure takes one measurement. Its error omits a panic's text, because errors are recorded in Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -219,7 +216,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 }
 
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
-	// The call of do() may be slow, because third parties choose the texts that it handles. A late result is dropped.
+	// do() may be slow, because third parties choose the texts that it handles. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
@@ -242,7 +239,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 			panic(o.panicked)
 		}
 		select {
-		case <-late: // a late result is dropped, even if it arrived before this check
+		case <-late: // even if the result arrived before this check
 		default:
 			return o.got, o.err
 		}
@@ -251,7 +248,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request to the provider. The parameter "latest" is the hash of the version to measure.
+// request returns the request to the provider. "latest" is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -283,7 +280,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends a request, and repeats the request while the result is Running.
+// ask repeats a request while the result is Running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -301,7 +298,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // a slot may become free at the moment when the analysis ends
+		asked = asked || ctx.Err() == nil // a slot may become free as the analysis ends
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
@@ -311,7 +308,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // a waiting measurement takes no slot, because a gate may stay shut for hours
+		t.waits = true // takes no slot, because a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
@@ -324,8 +321,8 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 // grace is how long a provider may evaluate responses after its timeout, because the timeout covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. Otherwise the
-// objects stay until the analysis ends, because the next try uses the same ID and the same objects.
+// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. Otherwise they
+// stay, because the next try uses the same ID and objects.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -350,7 +347,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id returns the ID of a measurement. A restart does not change it, so that a later try finds an earlier try's objects.
+// id returns the ID of a measurement. A restart keeps the ID, so that a later try finds an earlier try's objects.
 func (t *task) id() string {
 	return rollout.Digest(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number), 5)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb that proposes the revert of a release in Git. All other verbs are decisions of promotion files.
+// Undo is the verb that proposes the revert of a release. Other verbs are decisions of promotion files.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists the verbs of all actions.
@@ -21,17 +21,17 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // a verb that the function Verbs returns
-	Release rollout.Hash `json:"release"`           // the release that the user sees; StillAbout checks that it is current
-	Reason  string       `json:"reason,omitempty"`  // for the verbs "hold", "abort" and "undo"
+	Verb    rollout.Verb `json:"verb"`              // see Verbs
+	Release rollout.Hash `json:"release"`           // the release that the user sees; see StillAbout
+	Reason  string       `json:"reason,omitempty"`  // for "hold", "abort" and "undo"
 	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
 	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
-	// AdoptAnyway is for "promote". It adopts the app although another controller owns its objects.
+	// AdoptAnyway, for "promote", adopts the app although another controller owns its objects.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // for "hold": whether to end the hold
+	Off         bool `json:"off,omitempty"` // for "hold": end the hold
 }
 
-// StillAbout returns an error if a.Release, which the user saw, is no longer the current release.
+// StillAbout returns an error if a.Release is no longer the current release.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -39,7 +39,6 @@ func (a Action) StillAbout(in strategies.Input) error {
 	return nil
 }
 
-// about returns the release that an action with this verb applies to, or "" if there is none.
 func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
@@ -54,7 +53,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions on the current release that the app's state allows. Reason and Through are empty.
+// Possible returns the actions that the app's state allows. Reason and Through are empty.
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -68,10 +67,10 @@ func Possible(in strategies.Input) (out []Action) {
 	return out
 }
 
-// MergeCommand merges the proposal on a branch (%s). Its merge commit records who promoted the release.
+// MergeCommand merges the proposal on a branch (%s). The merge commit records who promoted.
 const MergeCommand = "git fetch && git merge --no-ff origin/%s && git push"
 
-// UnknownStepError is returned if Action.Through is neither the name nor the number of a step.
+// UnknownStepError is returned if Action.Through names no step.
 type UnknownStepError struct {
 	Through string
 	Steps   []string // the valid names and numbers
@@ -87,7 +86,7 @@ type decision struct {
 	then      string
 }
 
-// Decide returns the Change for any action except Undo. It fails if the app's state does not allow the action.
+// Decide returns the Change for any action except Undo, or an error if the app's state forbids the action.
 func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
@@ -95,14 +94,14 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the earlier, spent file would have no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the spent file would have no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
 		about.Release = r
 	}
 	if r := about.Release; r != nil && d.promotion != nil && d.promotion.Release != r.Hash {
-		about.Release = nil // the decision is about another release
+		about.Release = nil
 	}
 	o, err := t.promotion(in.App.Name, d.promotion, about, in.Now)
 	if err != nil {
@@ -159,14 +158,14 @@ func promoteFully(in strategies.Input) (decision, error) {
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
 		d.then = in.App.Name + " takes all steps, and waits only for ready pods" + skips(in, d.promotion)
 	}
-	if d.promotion == nil { // the release is not in flight
+	if d.promotion == nil {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 	}
 	d.then += watchHint(in.App.Name)
 	return d, nil
 }
 
-// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that Git does not have.
+// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that Git lacks.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -181,7 +180,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		then: "gitrollout takes over the app's objects from the other controller; " + watchHint(in.App.Name)}, nil
 }
 
-// promoteGate opens the shut gates. If no gate is shut, it ends the wait of the current step.
+// promoteGate opens the shut gates, or else ends the wait of the current step.
 func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -195,7 +194,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // the file in Git already opens the gates, so no push is needed
+		return promoted(in, in.Promotion), nil // the file in Git already opens the gates
 	case early != nil:
 		return promoted(in, early), nil
 	default:
@@ -211,7 +210,6 @@ func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	}
 }
 
-// upTo describes the steps that a promotion lets a release pass.
 func upTo(p *rollout.Promotion) string {
 	switch {
 	case p.Workloads != nil:
@@ -239,7 +237,6 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
-// notAtGate returns the error for promoting a release that does not wait for a promotion.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
 		return fmt.Errorf("it does not wait for a promotion, because it is on hold; to end the hold: "+
@@ -255,7 +252,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to and including a step. Workloads that are past the step stay unchanged.
+// promoteThrough opens all gates up to and including a step. Workloads past the step stay unchanged.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -291,7 +288,7 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-// hold stops the release in flight at its current step, or keeps a waiting release from beginning.
+// hold stops the release in flight at its step, or keeps a waiting release from beginning.
 func hold(in strategies.Input, reason string) (decision, error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
@@ -308,7 +305,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file with the decision hold. Steps that were passed stay passed, as the record has them.
+// endHold removes a promotion file with the decision hold. Passed steps stay passed, as recorded.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")
@@ -360,7 +357,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
-		// The time makes the file of a second retry differ from the file of the first.
+		// The time makes a second retry's file differ from the first.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
@@ -368,7 +365,6 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release in flight, or else an error that says why no release is in flight.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

@@ -8,18 +8,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one commit to make, with a description for users.
+// Change is one commit to make, with a description.
 type Change struct {
-	App     string            // the app, if a user requested the change
-	Branch  string            // short name of the users' branch, or of a proposal's branch
-	Edits   map[string][]byte // the new content by path; nil content deletes the file
-	Message string            // the commit's message
-	When    time.Time         // the commit's time
-	Subject string            // the action without the cluster, such as "Promote shop past step 2"
-	Effect  string            // the effect, as text for the user
-	uses    []string          // the files of the version that an undo restores
+	App     string            // if a user requested the change
+	Branch  string            // short name
+	Edits   map[string][]byte // by path; nil deletes the file
+	Message string
+	When    time.Time
+	Subject string   // for example "Promote shop past step 2"
+	Effect  string   // text for the user
+	uses    []string // files of the version that an undo restores
 
-	Again func() (Change, error) // decides again after another user's push; nil if the edits do not depend on other files
+	Again func() (Change, error) // after another user's push; nil if edits depend on no other files
 }
 
 // Target is the destination of a Change.
@@ -28,7 +28,7 @@ type Target struct {
 	Branch  string // short name of the users' branch
 }
 
-// promotion returns the Change that writes an app's promotion file. If p is nil, the Change deletes the file.
+// promotion returns the Change that writes an app's promotion file, or deletes it if p is nil.
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
@@ -47,7 +47,6 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine describes a release in a commit message. The text "what" follows the author's name.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
@@ -78,7 +77,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the last log lines, in the record, of the hook that rejected a release. It formats them as code.
+// logged returns the recorded last log lines of the hook that rejected a release, formatted as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -90,7 +89,7 @@ func logged(s rollout.State, why rollout.Rejection) string {
 }
 
 // Revert returns the proposal to revert a rejected release. Its commit has the time of the rejection. If canRetry is
-// true, the message says how to retry the release.
+// true, the message says how to retry.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

@@ -14,7 +14,7 @@ func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge only restores files from old. "from" and "to" are the app's renders at head and old.
+// Restores reports whether a merge only restores files from old. from and to are the app's renders at head and old.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

@@ -5,11 +5,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that an app's state requires.
+// Wanted holds the proposals that a state requires.
 type Wanted struct {
 	Promotion *rollout.Promotion // opens the shut gates; nil if no gate is shut
 	Gate      int                // the furthest step with a shut gate
-	Revert    bool               // the app was rolled back from a release, which the head may still have
+	Revert    bool               // the head may still have the rejected release
 }
 
 // WantedBy returns the proposals that an app's state requires.
@@ -20,13 +20,13 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that decide the next step for a proposal's branch.
+// Plan holds the facts that decide the next step for a proposal.
 type Plan struct {
-	Existing string         // the commit of the proposal's branch; "" if there is none
-	Wanted   *Change        // nil if no proposal is wanted
-	IsNew    bool           // this transition is the reason for the proposal
-	IsKept   bool           // an unwanted branch stays, because a forge may be merging it
-	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
+	Existing string         // the branch's commit, or ""
+	Wanted   *Change        // nil for none
+	IsNew    bool           // this transition is the reason
+	IsKept   bool           // a forge may be merging the unwanted branch
+	Merge    *rollout.Merge // of the branch into the head; nil if unreadable
 }
 
 // Step is the next step for a proposal's branch.
@@ -34,13 +34,13 @@ type Step int
 
 // The steps.
 const (
-	Leave  Step = iota // no change
-	Push               // create the branch or replace its commit
-	Delete             // delete the branch
+	Leave Step = iota // no change
+	Push              // create the branch or replace its commit
+	Delete
 )
 
-// Calculate returns the next step and its reason. If a user has deleted a proposal, only a new reason restores it. A
-// mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
+// Calculate returns the next step and its reason. Only a new reason restores a proposal that a user deleted. An equal
+// mergeable proposal stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -18,18 +18,18 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit, after a rejection or because a user undoes a release.
+// Reversion restores an app's files from an older commit, after a rejection or for an undo.
 type Reversion struct {
-	Edits   map[string][]byte // the new content at the head, by path; nil content deletes the file
-	Sharers []string          // the other apps that use an edited file
-	Outside []string          // the edited files outside the app's own folder
-	Others  []rollout.Commit  // other commits that the reversion also reverts, oldest first; see Trace
-	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // changes of replicas that are in no file; the reversion may undo these changes
+	Edits   map[string][]byte // at the head, by path; nil deletes the file
+	Sharers []string          // other apps that use an edited file
+	Outside []string          // edited files outside the app's folder
+	Others  []rollout.Commit  // also reverted, oldest first; see Trace
+	Late    bool              // an Other is newer than the release, or the history is unknown
+	Resized []string          // changes of replicas in no file, perhaps undone
 
 	path   string
-	uses   []string // the files that the render of the older version read
-	scaled bool     // the app's replicas have changed since the older commit
+	uses   []string // files that the older render read
+	scaled bool     // replicas changed since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -38,8 +38,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that a reversion also reverts, except changes of replicas. The parameter "line" has the
-// commits from the older commit to the head, both included. It is empty if the history is unknown.
+// Trace finds the other commits that a reversion also reverts, except changes of replicas. "line" has the commits from
+// the older commit to the head, both included, or none if the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -61,8 +61,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app from commit old, but keeps the replicas at head. The app's renders at head and old are
-// from and to. The parameter all has all renders at head. It fails if a file is unreadable or the app's entry changed.
+// NewReversion restores an app from commit old, but keeps the replicas at head. from and to are the app's renders at
+// head and old; all has all renders at head. It fails if a file is unreadable or the app's entry changed.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -92,7 +92,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
-				delete(v.Edits, file) // the older version does not have the file, but the other app needs it
+				delete(v.Edits, file) // the other app needs the file
 			case touched && !slices.Contains(v.Sharers, other.App.Name):
 				v.Sharers = append(v.Sharers, other.App.Name)
 			}
@@ -136,11 +136,10 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 // Shared reports whether the reversion may affect other apps.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports whether users must review the reversion, because it may do more than revert a release.
+// IsDoubtful reports whether users must review the reversion, because it may revert more than a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns warnings for a commit message, or "". They list affected apps, edited files outside of the app's
-// folder, changed replicas and the other commits to revert.
+// Caution returns warnings for a commit message, or "".
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -163,12 +162,12 @@ func (v Reversion) Caution() string {
 }
 
 // comparison computes edits that restore files but keep the replicas at head, because releases do not include scaling.
-// If the renders show that an object went from 3 to 9 replicas, the edits write 9 where the older file has 3.
+// If an object went from 3 to 9 replicas, the edits write 9 where the older file has 3.
 type comparison struct {
 	from, to string                // the app's folder in each commit
-	scaled   map[[2]int64][]string // descriptions of objects, by their replicas at the older commit and at head
+	scaled   map[[2]int64][]string // objects, by replicas at the older commit and at head
 	kept     map[[2]int64]int
-	any      bool // the renders are unknown, so each number that a pattern matches may be replicas
+	any      bool // the renders are unknown: each match may be replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -191,8 +190,8 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// differing returns the edits that turn files of the tree "from" into files of the tree "to", but keep the replicas. If
-// the app's folder was renamed, it takes the replicas from the file of the same name in the present folder.
+// differing returns the edits from "from" to "to" that keep the replicas. In a renamed folder, the replicas are in the
+// same file of the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -247,7 +246,7 @@ var (
 )
 
 // keep returns an older version of a file with the present replicas. It finds a number by its place (see place),
-// because lines may move. If the present file does not have a number's place, the number keeps its old value.
+// because lines may move. A number without a place in the present file keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -274,8 +273,8 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// place describes a number's position by the start of its line, the parent line, the document's kind and a name. A
-// name directly after the number is used, or else the last name before the number. Digits in lines become "#".
+// place describes a number's position by its line's start, the parent line, the document's kind and a name. A name
+// directly after the number wins, or else the last before it. Digits in lines become "#".
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxSubject is the usual limit for the subject of a commit, in characters.
+// maxSubject is the usual limit for a commit's subject, in characters.
 const maxSubject = 72
 
-// Together joins the changes of one action on several apps into one commit. It returns a single change unchanged. It
-// returns an error if a change edits a file that another app needs with a different content.
+// Together joins the changes of one action on several apps into one commit. It returns an error if a change edits a
+// file that another app needs with a different content.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -55,7 +55,7 @@ func conflict(c, other Change) string {
 	return ""
 }
 
-// subjectOf names as many apps as fit, for example "Promote cart, pay and 3 more". It names at least one app.
+// subjectOf names as many apps as fit, but at least one, for example "Promote cart, pay and 3 more".
 func subjectOf(a Action, apps []string, most int) string {
 	title := strings.ToUpper(string(a.Verb[:1])) + string(a.Verb[1:])
 	switch {
@@ -72,9 +72,9 @@ func subjectOf(a Action, apps []string, most int) string {
 	return text
 }
 
-// joined returns the last part of the branch name of a proposal for several apps. App names do not contain its "+".
+// joined returns the last part of a branch name for several apps. App names do not contain its "+".
 func joined(apps []string) string {
-	const most = 100 // bytes; a server stores a branch as a file, whose name may have at most 255 bytes
+	const most = 100 // bytes; a branch is a file, whose name has at most 255 bytes
 	all := strings.Join(apps, "+")
 	if len(all) <= most {
 		return all

@@ -1,5 +1,4 @@
-// Package report holds the values that package reconciler passes to other packages: forge, notifications, metrics,
-// tracing and dashboard. The import of this package links no Kubernetes client.
+// Package report holds the values that package reconciler passes to its consumers. It links no Kubernetes client.
 package report
 
 import (
@@ -9,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is an immutable result of the reconciler. Its consumers read no other data of the reconciler.
+// Report is an immutable result of the reconciler.
 type Report struct {
-	Config *rollout.Config      // the configuration in force; nil if none was readable yet
-	Head   string               // the head of the state branch; valid if Config is set
-	Commit *rollout.StateCommit // the commit that this process just made on the state branch, or nil
-	Forge  *Shown               // updates for the forge; nil if there are none
-	Apps   []App                // the apps that were reconciled
-	Gone   []string             // apps that no longer exist
+	Config *rollout.Config      // in force; nil if none was readable yet
+	Head   string               // of the state branch; valid if Config is set
+	Commit *rollout.StateCommit // just made on the state branch, or nil
+	Forge  *Shown               // nil without updates
+	Apps   []App                // reconciled apps
+	Gone   []string             // removed apps
 
 	Problem *string // after a poll: the error of Git, and all invalid input; "" without a problem, nil without a poll
 }
@@ -24,15 +23,15 @@ type Report struct {
 // App is the result of one app's pass.
 type App struct {
 	Cluster   string
-	Before    rollout.State       // the record before the pass
-	Input     strategies.Input    // the decision's input, except State, which is the record after the pass
-	Decision  strategies.Decision // the decision of the pass
-	Happened  bool                // this pass recorded a transition or applied a rollback
-	Proposals map[string]string   // the commits of all proposals, by branch
-	Err       error               // the error of the app
+	Before    rollout.State    // the record before the pass
+	Input     strategies.Input // State is the record after the pass
+	Decision  strategies.Decision
+	Happened  bool              // recorded a transition or applied a rollback
+	Proposals map[string]string // all commits, by branch
+	Err       error
 }
 
-// Note returns the reason of a transition's Event. If warning is true, the Event has the type Warning.
+// Note returns the reason of a transition's Event, and whether the Event has the type Warning.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {
@@ -46,17 +45,17 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is true after a start or for a new forge. Then Branches has all proposals, and Updates has current states.
+	// Resume is true after a start or for a new forge: Branches has all proposals, and Updates current states.
 	Resume   bool
 	Branches []string
 }
 
-// Stats counts the work of all passes, for metrics and tests.
+// Stats counts the work of all passes.
 type Stats struct {
 	Passes  int // passes of single apps, and calls of RunOnce
-	Commits int // commits that this process made on the state branch
+	Commits int // by this process on the state branch
 	Decided int // passes of single apps that came to a decision
-	Lost    int // pushes that failed because another writer pushed first
+	Lost    int // pushes after another writer's push
 }
 
 // Part names one part of a pass, for metrics and traces.
@@ -72,6 +71,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer is called when a part begins. It returns the part's context, and a function to call once when the part ends,
-// with the part's error. The parameter app is "" for parts of several apps. Several goroutines call Tracer.
+// Tracer is called when a part begins. It returns the part's context, and a function to call once, with the part's
+// error, when the part ends. app is "" for parts of several apps. Several goroutines call Tracer.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

@@ -17,20 +17,20 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Branch is one commit of the users' branch, as one cluster reads it. It is immutable.
+// Branch is one immutable commit of the users' branch, as one cluster reads it.
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // the configuration in force: from this commit, or else the last readable one
+	Config       *rollout.Config      // in force: of this commit, or else the last readable one
 	Freeze       *rollout.Freeze      // nil if there is none
-	Apps         []rollout.App        // the apps that Config lists, sorted by name
-	InvalidNames []render.InvalidName // folders that Config lists but that cannot be apps
-	Policy       *rollout.Policy      // the policy in force; nil if there is none
-	Behind       error                // if set, why the commit's configuration is not in force and nothing advances
+	Apps         []rollout.App        // listed in Config, sorted by name
+	InvalidNames []render.InvalidName // listed folders that cannot be apps
+	Policy       *rollout.Policy      // in force, or nil
+	Behind       error                // why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit of the users' branch. If the commit's configuration is invalid, "last" stays in force, which may
-// be nil. An error means that the commit is unreadable.
+// Open reads a commit of the users' branch. If the commit's configuration is invalid, last, which may be nil, stays in
+// force. An error means an unreadable commit.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -53,7 +53,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // freeze all apps, because the file was meant to freeze some apps
+	case rollout.IsInvalid(err): // freeze all apps, as the file was meant to freeze some
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -67,7 +67,7 @@ func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
-// WithProject returns an app with the service account of its project, if the project has one.
+// WithProject returns an app with its project's service account, if any.
 func (b *Branch) WithProject(app rollout.App) rollout.App {
 	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
 		return app.As(project.ServiceAccount)
@@ -75,7 +75,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the path of the file with the promoters of an app's project, or "" if there is none.
+// Promoters returns the path of the promoters' file of an app's project, or "".
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -89,7 +89,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Removed returns the error of a removed app. The app's objects stay, because a typo in a glob must not stop a service.
-// The parameter "empty" lists apps without objects. Each may be the new name of the removed app.
+// "empty" lists apps without objects, each of which may be the app's new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -117,16 +117,16 @@ func (b *Branch) Prunes(a rollout.App) bool {
 type Promotion struct {
 	Path string             // "" if there is none
 	ID   string             // the blob's id; "" if there is none
-	File *rollout.Promotion // nil if there is none, or if Err is set
+	File *rollout.Promotion // nil without a file or if Err is set
 	Err  error              // why the file is invalid
-	By   rollout.Commit     // the commit that wrote the file; zero if unknown
+	By   rollout.Commit     // wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file. It also tries the app's former names, so that a decision outlives a rename.
+// Promotion reads an app's promotion file, or its former names' files, so that a decision outlives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {
-			continue // the name belongs to another app now
+			continue // belongs to another app now
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
 		if p == (Promotion{}) {
@@ -157,7 +157,7 @@ func (b *Branch) promotionAt(name string) Promotion {
 	return p
 }
 
-// ReadFreeze reads a cluster's freeze file. It returns nil if there is none.
+// ReadFreeze reads a cluster's freeze file, or returns nil.
 func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
 	data, found, err := ReadFile(tree, file)
@@ -182,7 +182,7 @@ func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err erro
 	return data, true, nil
 }
 
-// ReadDir lists a folder of a commit. The list is nil if the folder does not exist.
+// ReadDir lists a folder of a commit, or returns nil without the folder.
 func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {

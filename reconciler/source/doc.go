@@ -1,3 +1,3 @@
-// Package source reads the users' branch and the state branch. The reconciler uses it, as do the commands and pages
-// that explain decisions. All use [Gatherer].
+// Package source reads the users' branch and the state branch, for the reconciler and for commands and pages that
+// explain decisions. All use [Gatherer].
 package source

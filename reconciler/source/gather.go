@@ -18,13 +18,13 @@ import (
 type Gatherer struct {
 	// RenderAt returns an app's render at a commit. The error wraps ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as reconciler.Observer does. If Observe is nil, the observation is empty.
+	// Observe is reconciler.Observer's Observe. If it is nil, the observation is empty.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know is called before Observe, with kinds of workloads that only some clusters serve. Know may be nil.
+	// Know is called before Observe, with kinds of workloads that only some clusters serve. It may be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
-// ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
+// ErrNotReady is returned while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
 // Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time.
@@ -53,7 +53,7 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	return in, err
 }
 
-// Look sets the decision's input to a new observation of the cluster.
+// Look sets the input to a new observation of the cluster.
 func (g Gatherer) Look(in *strategies.Input) {
 	if kinds := rollout.Partitioneds(in.Head.Render, in.Source); g.Know != nil && len(kinds) > 0 {
 		g.Know(kinds)
@@ -63,7 +63,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have, if the present routing was applied at the time "applied".
+// Desired returns the objects that the cluster should have, if the present routing was applied at "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -73,7 +73,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // the source is the stable version, but older pods exist
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // older pods exist
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {

@@ -9,23 +9,23 @@ import (
 type App struct {
 	rollout.App
 	Head      strategies.Head
-	Promotion *rollout.Promotion // nil if there is no usable promotion file
+	Promotion *rollout.Promotion // nil without a usable file
 	Calendar  rollout.Calendar
 	State     rollout.State
 }
 
-// Trust holds the facts about an app that only the reconciler knows. Other callers pass the zero value. Prepare then
-// takes the reasons of a conflict and of an ignored promotion file from the record.
+// Trust holds the facts about an app that only the reconciler knows. For the zero value, Prepare takes the reasons of a
+// conflict and of an ignored promotion file from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
 	Newest     rollout.Commit        // the newest commit, if Refused is set
-	Conflict   *rollout.InvalidError // the conflict with another app that owns an object of the head
-	Unapproved *rollout.InvalidError // why the promotion of the head's release is not approved
+	Conflict   *rollout.InvalidError // another app owns an object of the head
+	Unapproved *rollout.InvalidError // the promotion of the head's release
 	Unknown    error                 // why the head is not known yet
 }
 
-// Prepare returns an app for Gather. If the app may not follow the head, the head has an error and no render.
+// Prepare returns an app for Gather. A head that the app may not follow has an error and no render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // any render, even outdated, is used: the app may have to roll back
+	case head.Render == nil && t.Unknown != nil: // an outdated render is used, as the app may have to roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -16,39 +16,39 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. If two commits have the same files, the renders differ only in Commit.
+// Renderer renders an app at a commit. For equal files, the renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
 
 // Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
-	Policy atomic.Pointer[rollout.Policy] // the policy for later renders of heads; nil if there is none
+	Policy atomic.Pointer[rollout.Policy] // for later renders of heads; may be nil
 
 	cluster  string
 	renderer Renderer
 	own      string   // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
-	within   []string // the namespaces in scope; default all
+	within   []string // in scope; default all
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
 }
 
-// NewReader returns a Reader for a cluster. The parameter cluster is the name of a folder in .gitrollout.
+// NewReader returns a Reader for a cluster, which names a folder in .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. If within is empty, the whole cluster is in scope.
+// In sets gitrollout's own namespace and the namespaces in scope. An empty within means the whole cluster.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
 }
 
-// maxConfigs limits the cached configurations. The commits of a cluster's apps have few distinct configurations.
+// maxConfigs limits the cached configurations, because commits share few distinct ones.
 const maxConfigs = 50
 
-// ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.
+// ConfigAt returns a commit's cached configuration. A missing or invalid configuration is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -81,9 +81,8 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app with the settings of a commit's configuration, such as the folder and namespace. So older
-// commits stay readable after a folder moves. The app keeps its present limits and decryption. If the commit's
-// configuration does not list the app, AppAt returns the app unchanged.
+// AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. The app
+// keeps its present limits and decryption. An app that the commit's configuration does not list stays unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -113,8 +112,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit without a readable configuration. If this commit does not have
-// the present folder, inFolder tries the sibling folders that are named like a former name of the app.
+// inFolder returns an app with its folder at a commit without a readable configuration. Without the present folder, it
+// tries sibling folders that are named like a former name.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -136,12 +135,12 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit. It skips permission checks, which were made when the commit was the head.
+// Render renders an app at a commit, without the permission checks of RenderHead.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the head and checks its permissions. A forbidden object gives an InvalidError.
+// RenderHead renders an app at the head. A forbidden object gives an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil && len(r.within) > 0 {
@@ -156,5 +155,5 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do(0) to do(n-1), and runs at most "most" calls at the same time. It waits for all calls.
+// Each calls do(0) to do(n-1), at most "most" at the same time, and waits for all calls.
 func Each(n, most int, do func(i int)) { workqueue.ParallelizeUntil(context.Background(), most, n, do) }

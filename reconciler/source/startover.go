@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits with which another cluster can use a state branch. It calls tell with each app's result.
-// It changes only the UID and the epoch in cluster.yaml.
+// StartOver returns the edits with which another cluster can use a state branch: a new UID and epoch in cluster.yaml.
+// It calls tell with each app's result.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {

@@ -12,7 +12,7 @@ type States struct {
 	tree  Snapshot
 	files map[string]string // blob ids by app
 
-	Cluster *rollout.Cluster // the cluster that owns the states; nil without cluster.yaml
+	Cluster *rollout.Cluster // the states' owner; nil without cluster.yaml
 }
 
 // ReadStates lists the state files of a commit, or none if tree is nil. An invalid cluster.yaml gives an InvalidError.
@@ -51,7 +51,7 @@ func ReadStates(tree Snapshot) (*States, error) {
 // Files returns the blob ids of the state files, by app.
 func (s *States) Files() map[string]string { return s.files }
 
-// Of returns an app's state, or the zero value if the app has no state.
+// Of returns an app's state, or the zero value.
 func (s *States) Of(app string) (rollout.State, error) {
 	id := s.files[app]
 	if id == "" {

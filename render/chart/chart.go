@@ -1,7 +1,6 @@
-// Package chart renders Helm charts as "helm template" does. It uses Helm's engine with only a chart's files and
-// values, without cluster, environment, network or file system. "lookup" finds nothing. Clock and random numbers are
-// constants, except with Drawn. The result lists random or time-dependent objects, so that callers can refuse them.
-// Callers must limit memory and time. Package render reads the chart's files from a commit.
+// Package chart renders Helm charts as "helm template" does, without cluster, environment, network or file system.
+// "lookup" finds nothing. Clock and random numbers are constants, except with Drawn. The result lists random or
+// time-dependent objects, so that callers can refuse them. Callers must limit memory and time.
 package chart
 
 import (
@@ -64,7 +63,7 @@ type Chance struct {
 	Why        *rollout.InvalidError // the place, the functions, and the fix
 }
 
-// Render renders a chart. Its errors are InvalidErrors. Their files are relative to the chart's folder, which is ".".
+// Render renders a chart. Its errors are InvalidErrors, with files relative to the chart's folder (".").
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
@@ -154,7 +153,6 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 	return docs, nil
 }
 
-// invalid returns Helm's error as an InvalidError of one line.
 func invalid(file string, err error) error {
 	if known := new(rollout.InvalidError); errors.As(err, &known) {
 		return known
@@ -162,7 +160,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a text as helm's --name-template does. It fails if the name would differ between renders.
+// ReleaseName renders a text as helm's --name-template does. A name that differs between renders is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -38,7 +38,6 @@ var errNoClock = errors.New("durationRound is not rendered: there is no clock")
 
 type certificate struct{ Cert, Key string }
 
-// table returns the template functions that replace functions of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	t := template.FuncMap{
 		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,
@@ -95,7 +94,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists the functions that the method table replaces even when the results are random (Drawn).
+// withoutChance lists functions that are replaced even when the results are random (Drawn).
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns either of two constant times that differ in every field, such as year and hour.
@@ -131,8 +130,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between two renders. If an object exists in only one render, it returns
-// an InvalidError.
+// differences returns the objects that differ. An object in only one render is an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -170,7 +168,6 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 	return all, nil
 }
 
-// difference returns the path of the first different value, or "" if the values are equal.
 func difference(x, y any) string {
 	a, isMap := x.(map[string]any)
 	b, alike := y.(map[string]any)
@@ -202,7 +199,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests values to set: the values beside calls of random functions in templates. It prefers the file source.
+// fix suggests the values beside calls of random functions in templates. It prefers the file source.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

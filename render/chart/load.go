@@ -22,7 +22,7 @@ type File struct {
 	Data []byte
 }
 
-// These constants limit an unpacked chart together with its subcharts.
+// These constants limit an unpacked chart with its subcharts.
 const (
 	maxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
@@ -47,7 +47,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge merges the values of a YAML text over values. It returns the result and does not change values.
+// Merge merges the values of a YAML text over values, without changing values.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -73,7 +73,7 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker unpacks the archives of subcharts, which may contain archives.
+// unpacker unpacks archives of subcharts, which may contain archives.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -115,7 +115,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts a chart's dependencies, because Helm returns them in random order. It reports missing dependencies.
+// arrange sorts dependencies, because Helm returns them in random order. It reports missing dependencies.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

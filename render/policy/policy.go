@@ -20,9 +20,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy if the policy forbids an app's objects. The error names the
-// project, the rule, and the object or file. p may be nil. own is gitrollout's namespace. Callers must check only the
-// newest commit, because a new rule must not forbid a rollback.
+// Check returns an InvalidError with the reason HeldPolicy if the policy forbids an app's objects. p may be nil. own is
+// gitrollout's namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -89,7 +88,7 @@ type made struct {
 	by, fix string
 }
 
-// made returns the objects that a release will create: objects of routers and experiments, and Jobs of metrics.
+// made returns the objects that a release will create.
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -131,7 +130,6 @@ func (j judge) kind(ref rollout.Ref) *breach {
 	return nil
 }
 
-// beyond checks that the project allows the namespaces and cluster-scoped kinds of the objects.
 func (j judge) beyond() *breach {
 	as := *j.render
 	as.App = j.Bounded(as.App)
@@ -222,7 +220,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns a step's weight, and the weight for all users. Without a router, the weight is a share of the pods.
+// share returns a step's weight and the full weight, of the pods without a router.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -247,7 +245,6 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 // isAnyUser reports whether every user can match. Paths, methods and networks do not select users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
-// before returns the canary steps before the first step that sends all users to the new version.
 func before(s rollout.Spec) []rollout.Step {
 	beside := 0 // the canary's weight during an experiment
 	for i, step := range s.Canary.Steps {
@@ -262,8 +259,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the percentage of users (of pods, without a router) that get the new version first. It returns
-// 100 for blue-green, without steps, or for a fixed number of pods. It ignores routes for selected users.
+// FirstWeight returns the percentage of users (of pods, without a router) that get the new version first. Blue-green,
+// no steps, or a fixed number of pods give 100. Routes for selected users do not count.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -313,7 +310,6 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 // week is the assumed duration of a step without an end. A metric must be able to fail within this time.
 const week = 7 * 24 * time.Hour
 
-// isAnalysed reports whether a metric can fail a release before all users have the new version.
 func isAnalysed(s rollout.Spec) bool {
 	if s.Canary == nil {
 		return ends(s.BlueGreen.PrePromotion, math.MaxInt64)
@@ -334,7 +330,7 @@ func isAnalysed(s rollout.Spec) bool {
 // judging lists the providers that need no condition. Without a condition, any other provider's metric always succeeds.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis can fail, and so abort a release, within the given duration. a may be nil.
+// ends reports whether an analysis can fail within the duration. a may be nil.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

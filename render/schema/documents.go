@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema returns the schema of a Rollout document with the given apiVersion.
 func rolloutSchema(version string) node {
 	argo := version != rollout.APIVersion
 	blocks := &maker{omit: true}
@@ -43,7 +42,6 @@ func rolloutSchema(version string) node {
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 
-// headed adds apiVersion, kind and the required fields to a schema, and returns the schema.
 func headed(s node, kind, version string, required ...string) node {
 	fields := s["properties"].(node)
 	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}
@@ -52,7 +50,6 @@ func headed(s node, kind, version string, required ...string) node {
 	return s
 }
 
-// fileSchema returns the schema of a file below .gitrollout.
 func fileSchema(kind string) node {
 	m := &maker{}
 	s := m.of(rollout.FileTypes()[kind], rollout.Field{})

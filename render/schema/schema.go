@@ -1,7 +1,6 @@
 // Package schema generates a JSON Schema for each kind of document, for editors. It reads the same tables and types as
-// the document reader, so that both agree. The command "gitrollout validate" adds checks of a whole app, such as
-// whether a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
-// providers) define the fields; cmd/gitrollout prints the schemas.
+// the document reader. The command "gitrollout validate" adds checks of a whole app, such as whether a Service exists.
+// Package schema is pure.
 package schema
 
 import (
@@ -13,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base is the prefix of the schemas' URLs. The web site serves the repository's folder docs/schemas at this URL.
+// base prefixes the schemas' URLs. The web site serves docs/schemas there.
 const base = "https://gitrollout.dev/schemas/"
 
 // draft is the newest JSON Schema version that the YAML language server supports completely.
@@ -48,7 +47,7 @@ func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title returns the purpose of a kind of document, or "" if the kind is unknown.
+// Title returns a kind's purpose, or "" for an unknown kind.
 func Title(name string) string {
 	k, _ := rollout.Find(kinds(), func(k kind) bool { return k.name == name })
 	return k.title
@@ -76,7 +75,6 @@ func metadata() node {
 	}}
 }
 
-// closed returns the schema of a mapping that may have no other fields than the given ones.
 func closed(fields node) node {
 	return node{"type": "object", "additionalProperties": false, "properties": fields}
 }

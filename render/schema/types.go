@@ -79,7 +79,6 @@ func (m *maker) mapping(t reflect.Type) node {
 	return s
 }
 
-// together adds the constraints that concern several fields of a mapping.
 func (m *maker) together(s node, f rollout.Field) {
 	if f.Has("some") {
 		s["minProperties"] = 1

@@ -67,7 +67,7 @@ func Is(content []byte) bool {
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file. It returns nil if the file is not encrypted. Its errors contain no values.
+// Read reads an encrypted file, or returns nil for another file. Its errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -100,7 +100,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads YAML documents and returns SOPS' metadata. If one is not a mapping, both results are nil.
+// readYAML returns SOPS' metadata. If a document is not a mapping, both results are nil.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -115,7 +115,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	}
 }
 
-// take removes the key "sops" from all documents, and returns SOPS' metadata from the first document.
+// take removes the key "sops" from all documents, and returns the first document's metadata.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -141,7 +141,6 @@ func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
 }
 
-// readDotenv reads lines of NAME=value and returns SOPS' metadata.
 func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	doc, notes := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}, map[string]any{}
 	for line := range strings.SplitSeq(string(content), "\n") {
@@ -183,7 +182,6 @@ func place(into map[string]any, name, value string) {
 
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-// note reads SOPS' metadata into f.
 func (f *File) note(notes map[string]any) (err error) {
 	is := func(key string) string {
 		if v := notes[key]; v != nil {
@@ -227,7 +225,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list. As place stores it, the list may be a mapping with the keys 0, 1, and so on.
+// entries returns the mappings in a list, which place may have stored as a mapping.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -253,7 +251,6 @@ func (f *File) NoKey(name, secret string) error {
 		"add a recipient's key to the Secret, or encrypt the file for a key in the Secret: sops updatekeys " + name}
 }
 
-// rules determine which values of a file are encrypted.
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
@@ -290,7 +287,6 @@ func (r *rules) read(is func(string) string) (err error) {
 	return nil
 }
 
-// encrypted reports whether the value at a path is encrypted.
 func (r *rules) encrypted(path []string) bool {
 	matches := slices.ContainsFunc(path, func(key string) bool {
 		return r.matches != nil && r.matches.MatchString(key) || r.suffix != "" && strings.HasSuffix(key, r.suffix)

@@ -21,8 +21,8 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads keys from named texts, such as a Secret's data. Texts named *.agekey have age keys, and texts named
-// *.asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
+// ReadKeys reads keys from named texts: age keys in *.agekey, and armored OpenPGP keys without a passphrase in *.asc.
+// Errors do not quote the texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -57,7 +57,7 @@ const (
 // ErrLocked is the error for a file whose locks no key opens.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that it can open. The locks are untrusted input.
+// Unlock returns the data key from the first lock that it can open.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -95,7 +95,7 @@ func (k *Keys) message(armored string) (io.Reader, error) {
 	return message.UnverifiedBody, nil
 }
 
-// Recipients describes the recipients of a file, for messages.
+// Recipients describes recipients for messages.
 func Recipients(locks []Lock) string {
 	var names []string
 	for _, l := range locks[:min(len(locks), 5)] {

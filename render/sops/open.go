@@ -52,8 +52,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
-// value's type, and is valid as text and as base64. If twin is true, the substitutes have another start, end and
-// length, so that a build differs wherever it uses an encrypted value. Either Seal or Open may be called, only once.
+// value's type, and is valid as text and as base64. With twin, the start, end and length differ, so that a build
+// differs wherever it uses an encrypted value. Either Seal or Open may be called, only once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -65,7 +65,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord shows users that a decoded text is a substitute. Its length is a multiple of 3, so its base64 form is fixed.
+// sealWord marks substitutes for users. Its length is a multiple of 3, so its base64 form is fixed.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -73,7 +73,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits all values of a file in order. It decrypts them, or inserts substitutes if the field block is nil.
+// walk visits a file's values in order. It decrypts them, or inserts substitutes if the field block is nil.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -161,7 +161,6 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	return comment, nil
 }
 
-// plain returns the bytes that represent a value in the MAC.
 func plain(v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -181,7 +180,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt decrypts a value, and reports whether it is a comment. The text "about" is authenticated, too.
+// decrypt decrypts a value, and reports whether it is a comment. "about" is authenticated, too.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil

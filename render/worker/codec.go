@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Messages are CBOR, which preserves nil lists, pointers to 0, and 1.0 as a float. encoding/json and encoding/gob do
-// not. A field with the tag json:"-" needs a tag cbor. TestAllFieldsCross finds such fields.
+// Messages are CBOR, which preserves nil lists, pointers to 0, and 1.0 as a float, unlike encoding/json and
+// encoding/gob. A field with the tag json:"-" needs a tag cbor (see TestAllFieldsCross).
 var (
 	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode() // no error, because the options are valid
 	decoding, _ = cbor.DecOptions{
@@ -31,8 +31,8 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// UnmarshalCBOR decodes an outcome. CBOR does not have the types of routers, so each router's configuration is decoded
-// as a mapping. UnmarshalCBOR converts the mapping to the type of the router's kind.
+// UnmarshalCBOR decodes an outcome. CBOR lacks the types of routers, so UnmarshalCBOR converts each router's mapping to
+// the type of the router's kind.
 func (o *outcome) UnmarshalCBOR(data []byte) error {
 	type plain outcome
 	if err := decode(data, (*plain)(o)); err != nil || o.Render == nil {

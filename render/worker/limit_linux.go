@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit allows this process's memory to grow by at most the given number of bytes. Near this limit, Go collects garbage
-// more often. Beyond the limit, the process ends. Only Linux has this hard limit. Call Limit before Serve.
+// Limit allows this process's memory to grow by at most the given bytes. Near the limit, Go collects garbage more
+// often. Beyond the limit, the process ends (only on Linux). Call Limit before Serve.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20) // ends endless recursion early

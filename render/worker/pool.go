@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with limited memory and time, so that a failing build affects no other build.
-// A worker runs its parent's program with an empty environment. It requests files over its standard streams.
+// A worker runs its parent's program with an empty environment, and requests files over its standard streams.
 package worker
 
 import (
@@ -18,19 +18,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options say how to start workers, and how many may run.
+// Options configure a Pool.
 type Options struct {
 	// Command returns the command of a worker. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum number of workers, including idle ones. 0 means 1.
+	// Most is the maximum number of workers, including idle ones (0 means 1).
 	Most int
-	// Idle is how long an idle worker stays, because the start of a new worker costs about a second of CPU time.
+	// Idle is how long an idle worker stays, because a start costs about a second of CPU time.
 	Idle time.Duration
 	// Stall limits the wall-clock time of a build to a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble, if set, is called if a build panics or ends its worker, with the panic's stack or the worker's output.
+	// Trouble, if set, is called if a build panics or ends its worker, with the stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys for workers. Set it before the first build. If Unlock is nil, Secrets stay sealed.
+	// Unlock returns data keys. Set it before the first build. If Unlock is nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
@@ -57,13 +57,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold limits the part of a worker's output, in bytes, that is passed to Trouble.
+// mostTold limits the output that is passed to Trouble, in bytes.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
 // Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
-// Any other error comes from the machine, for example after a kill of the worker, and a retry may succeed.
+// After any other error, such as a kill of the worker, a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until the app has no other build. It returns the paths that the new build will probably request.
+// begin waits until the app has no other build. ask has the paths that the new build will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	return []string{app.Path, path.Join(app.Path, "kustomization.yaml")}, nil
 }
 
-// take returns a worker with the given memory limit. While the maximum number of workers is busy, it waits.
+// take waits while the maximum number of workers is busy.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +188,6 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// put returns a worker to the pool if the worker still runs. It reports whether the pool is closed.
 func (p *Pool) put(w *process, alive bool) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

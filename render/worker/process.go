@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// process is a worker's process, as its parent uses it.
 type process struct {
 	memory rollout.Bytes
 	cmd    *exec.Cmd
@@ -44,7 +43,6 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends an idle worker: it closes the worker's input.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -55,7 +53,7 @@ var errLate = errors.New("the time is over")
 // outOfTime is the last output of a worker that has used all its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in the worker, which exits when its CPU time is used up. After an error, the worker has ended.
+// build builds an app in the worker. After an error, the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
@@ -69,7 +67,6 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 	return done, err
 }
 
-// converse sends the app to the worker, and answers the worker's requests until it sends its result.
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	first := order{App: &app}
 	for _, p := range s.ahead {
@@ -105,18 +102,18 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the line in which Go gives the reason for a crash. A line with SIG is a signal in Go's runtime.
+// fatal matches the reason for a crash. SIG is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's runtime:
-// the garbage collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers cause a panic.
+// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's
+// runtime: the garbage collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers
+// cause a panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
 func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
-// cause returns a short reason for the end of the worker.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
 		return rollout.OneLine(string(found[1]))
@@ -135,7 +132,7 @@ type session struct {
 	unlock Unlock
 }
 
-// These constants limit the entries and files that are sent with an app, before the worker requests them.
+// These constants limit the entries and files that are sent with an app unrequested.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // entries in a folder
@@ -143,7 +140,6 @@ const (
 	mostFiles   = 256 << 10 // bytes in all files
 )
 
-// orFailed returns o if err is nil. Otherwise, it returns an order with the field Failed set.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
@@ -152,7 +148,6 @@ func (s *session) orFailed(o order, err error) order {
 	return o
 }
 
-// answer returns the entry at a path. If the folder of the entry is small, it also returns the folder's content.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -196,7 +191,6 @@ func (s *session) list(dir string, a *answer) {
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
 
-// unlocked returns an order with a file's data key, or with the reason why there is no key.
 func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	if s.unlock == nil {
 		return order{Locked: sops.ErrLocked.Error()}
@@ -222,10 +216,10 @@ type lastWords struct {
 	all []byte
 }
 
-// mostWords limits the kept output of a worker, in bytes.
+// mostWords is in bytes.
 const mostWords = 64 << 10
 
-// Write appends output. If there are more than mostWords bytes, it keeps the oldest half and the newest half.
+// Write keeps the oldest half and the newest half of mostWords bytes.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage limits the size of a message, in bytes. A file, or a build's result as JSON, has at most 16 MiB.
+// maxMessage is in bytes. A file, or a build's result as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
 // order is a message to a worker: an app to build, or the response to a request.
@@ -36,7 +36,7 @@ type answer struct {
 	Files  map[string][]byte // contents of the folder's small files, by id
 }
 
-// word is a message from a worker: a request about the tree, or the build's result. Exactly one field is set.
+// word is a message from a worker: a request, or the build's result. Exactly one field is set.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all its entries
@@ -55,7 +55,7 @@ type outcome struct {
 	Stack []byte
 }
 
-// send writes one message: first its length in four bytes, then its bytes.
+// send writes the message's length in four bytes, then its bytes.
 func send(to io.Writer, message any) error {
 	body, err := encoding.Marshal(message)
 	if err != nil {
@@ -72,7 +72,6 @@ func send(to io.Writer, message any) error {
 
 var errTooLarge = errors.New("the message is too large")
 
-// receive reads one message.
 func receive(from io.Reader, message any) error {
 	var head [4]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {

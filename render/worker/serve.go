@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder returns a render.Builder that calls unlock to get the data keys of encrypted files.
+// Builder returns a render.Builder that gets data keys from unlock.
 type Builder func(unlock Unlock) render.Builder
 
 // Unlock returns data keys, as in render.InProcess.
@@ -60,7 +60,6 @@ func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error 
 	}
 }
 
-// tell sends an outcome. If the outcome is too large, it sends an error instead.
 func tell(out io.Writer, o *outcome) error {
 	err := send(out, word{Done: o})
 	if errors.Is(err, errTooLarge) {
@@ -103,7 +102,7 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree is a rollout.Tree for one build. It requests entries and files from the parent.
+// remoteTree requests one build's entries and files from the parent.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
@@ -182,7 +181,6 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	return o.Content, nil
 }
 
-// unlock requests the data key of an encrypted file from the parent.
 func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 	o, err := t.ask(word{Locks: locks})
 	switch {

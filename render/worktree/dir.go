@@ -1,4 +1,4 @@
-// Package worktree makes a folder of a working copy readable as a rollout.Tree, as if its files were committed.
+// Package worktree makes a folder readable as a rollout.Tree, as if its files were committed.
 package worktree
 
 import (

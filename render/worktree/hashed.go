@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, so that renders of a commit can be reused. Its folders have no ids.
+// Hashed is a folder whose files have Git's ids, to reuse renders of a commit. Its folders have no ids.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex

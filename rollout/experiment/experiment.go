@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is the maximum length of a Service's name and of a label's value.
+// maxName bounds a Service's name and a label's value.
 const maxName = 63
 
-// Template is one template of an experiment, with the step of a release at which the experiment runs.
+// Template is one template of an experiment at a step.
 type Template struct {
 	rollout.ExperimentTemplate
 
@@ -57,7 +57,7 @@ func (t Template) ServiceName() string {
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
-		objects = append(objects, rollout.Object{ // a Service that selects only the template's pods
+		objects = append(objects, rollout.Object{
 			"apiVersion": "v1", "kind": "Service", "metadata": t.metadata(name),
 			"spec": map[string]any{
 				"selector": map[string]any{rollout.LabelExperiment: t.Name()}, "ports": t.Ports(),
@@ -67,7 +67,6 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment returns a Deployment with the version's pod template, fixed replicas and the label LabelExperiment.
 func (t Template) deployment() rollout.Object {
 	from, selector := t.From.Copy(), rollout.Object(t.Selector).Copy()
 	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
@@ -94,9 +93,9 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// PodLabels returns the template's labels and the version's pod labels. It omits the labels by which objects of the app
-// select the version's pods. Otherwise, a Service would send requests to the pods of the experiment, and a
-// PodDisruptionBudget or the Deployment's autoscaler would count these pods.
+// PodLabels returns the template's labels and the version's pod labels, without labels by which the app's objects
+// select pods. Otherwise, a Service would send requests to these pods, and a PodDisruptionBudget or autoscaler would
+// count them.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -117,7 +116,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns the app's objects that select the template's pods because of the template's own labels.
+// Caught returns the app's objects that select the pods because of the template's own labels.
 func (t Template) Caught() (by []rollout.Ref) {
 	labels := t.PodLabels()
 	for ref, selector := range t.selectors() {
@@ -128,8 +127,8 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
-// Uses returns where the app has a label or an annotation: in a selector, in the pod template, or "" for nowhere. The
-// field is "labels" or "annotations".
+// Uses returns where the app has a label or an annotation (field: "labels" or "annotations"): in a selector, in the pod
+// template, or "".
 func (t Template) Uses(field, key string) (where string) {
 	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
 		where = "the pod template"
@@ -151,7 +150,7 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the pod selector of a Service or PodDisruptionBudget in the namespace, and nil for other objects.
+// selectorOf returns the selector of a Service or PodDisruptionBudget in the namespace, nil for other objects.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Matches reports whether a label selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
+// Matches reports whether a selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
 func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(labels)) == ""
 }
 
-// Mismatch returns why a label selector does not select the labels of a pod template, or "" if it selects them.
+// Mismatch returns why a selector does not select the labels of a pod template, or "".
 func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

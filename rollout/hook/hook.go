@@ -1,5 +1,5 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs that run before or after an
-// app's releases. The package selects and orders the hooks of a release, and builds the Jobs to create.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs before or after an app's
+// releases. The package selects and orders a release's hooks, and builds their Jobs.
 //
 // Its functions are pure. Package render refuses invalid hooks. Package strategies decides when a hook begins and ends.
 package hook
@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations of each tool. If an object has annotations of several tools, only the first tool in this list counts.
+// If an object has annotations of several tools, the first tool in this list counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -30,13 +30,13 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// The Jobs that gitrollout creates for hooks have this label and this annotation.
+// The label and annotation of hooks' Jobs.
 const (
 	LabelApp     = "gitrollout.dev/hook-of" // the name of the app whose hook the Job runs
 	AnnotationID = "gitrollout.dev/hook-id" // the ID of the run that created the Job
 )
 
-// moment is the meaning of one word in an annotation: when a hook runs, and in which deployments.
+// moment is the meaning of one word of an annotation.
 type moment struct {
 	when        rollout.HookWhen
 	first       bool // the hook runs only in a first deployment
@@ -46,7 +46,7 @@ type moment struct {
 	unsupported string
 }
 
-// dialect describes the hook annotations of one tool.
+// dialect describes one tool's hook annotations.
 type dialect struct {
 	annotation string
 	weight     string // the annotation with the order of hooks
@@ -73,7 +73,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is an object with a hook annotation, usually a Job. Other objects are applied before the Jobs of their time.
+// Hook is an object with a hook annotation. Objects that are no Jobs are applied before the Jobs of their time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -85,12 +85,12 @@ type Hook struct {
 	moments   []moment
 }
 
-// IsLeftOut reports whether gitrollout neither applies the object nor runs it.
+// IsLeftOut reports whether gitrollout neither applies nor runs the object.
 func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
 
-// IsJob reports whether the hook is a Job, and not another object that is applied before Jobs.
+// IsJob reports whether the hook is a Job.
 func (h Hook) IsJob() bool { return isJob(h.Object) }
 
 func isJob(o rollout.Object) bool {
@@ -101,23 +101,23 @@ func isJob(o rollout.Object) bool {
 // Name returns namespace/name of the hook in Git.
 func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
 
-// base returns the hook's name or generateName, with which the names of its Jobs begin.
+// base begins the names of the hook's Jobs.
 func base(o rollout.Object) string {
 	generated, _ := o.Map("metadata")["generateName"].(string)
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
 }
 
-// Is reports whether an object is a Job with a hook annotation.
+// Is reports whether an object is a hook Job.
 func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
-// Without returns all objects except the Jobs with a hook annotation.
+// Without returns all objects except hook Jobs.
 func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads an object's hook annotations, and reports whether there are any. Errors contain the annotation and the fix.
+// Of reads an object's hook annotations, and reports whether there are any. Errors name the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray returns an error for an object with hook settings but without a time, because such a hook would never run.
+// stray refuses hook settings without a time, because such a hook would never run.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -166,7 +166,6 @@ func stray(o rollout.Object) error {
 	return nil
 }
 
-// known returns the supported words of a tool's annotation, sorted.
 func (d dialect) known() (words []string) {
 	for word, m := range d.words {
 		if m.unsupported == "" && !m.left {
@@ -177,7 +176,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read reads the hook's annotations, except the annotation with its times.
+// read skips the annotation with the times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -217,10 +216,10 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are gitrollout's annotations for hooks. Other annotations with their prefix are errors.
+// ours are the valid annotations with gitrollout's prefix.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximum length of a hook's name. A Job's name adds release and attempt, and must fit a label.
+// maxName leaves room for release and attempt in a Job's name, which must fit a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -249,13 +248,13 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release has the properties of a release that decide whether a hook runs.
+// Release has the properties that decide whether a hook runs.
 type Release struct {
 	First bool // there is no stable version yet
 	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns the hooks for a time of a release, sorted by order and name. It skips hooks that package render refuses.
+// At returns the hooks for a time, sorted by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -274,10 +273,10 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 	return all
 }
 
-// defaultDeadline is the deadline of a Job without activeDeadlineSeconds.
+// defaultDeadline applies without activeDeadlineSeconds.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the time that each of the hook's Jobs may take.
+// Deadline returns the time limit of each of the hook's Jobs.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
@@ -285,13 +284,13 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName returns the name of an attempt's Job: the hook's name, eight digits of the release's hash, and the attempt.
+// JobName joins the hook's name, eight digits of the release's hash, and the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a run of the hook. It has no TTL, so that gitrollout can always read the result of the Job.
+// Job returns a run's Job. It has no TTL, so that gitrollout can always read the result.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -305,7 +304,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs for the first attempt of each hook among the objects.
+// Jobs returns the Jobs for each hook's first attempt.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -318,18 +317,18 @@ func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rol
 
 // Content returns the hash of a hook's manifest in Git.
 func Content(o rollout.Object) rollout.Hash {
-	h, _ := rollout.HashTemplate(o) // the object comes from a manifest, so it always encodes
+	h, _ := rollout.HashTemplate(o) // comes from a manifest, so it always encodes
 	return h
 }
 
-// Mended reports whether Git has changed or deleted the failed hook of a rejected release. The release is then retried.
+// Mended reports whether Git changed or deleted the failed hook of a rejected release, which is then retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns the Job of a recorded run whose hook is unknown. The Job has the run's name and ID, but no spec.
+// Known returns a recorded run's Job, with name and ID but no spec, when the hook is unknown.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -337,7 +336,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies a run's Job. It distinguishes the Job from an unrelated or older Job of the same name.
+// ID identifies a run's Job among Jobs of the same name.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

@@ -1,5 +1,3 @@
 // Package schedule computes whether a list of recurring windows is open at a time, and when it opens next. It reads no
-// clock: the time is an argument. Every search is bounded.
-//
-// The package does not know apps. Package rollout reads windows from files, and package strategies uses the results.
+// clock, and every search is bounded. Package rollout reads the windows.
 package schedule

@@ -9,17 +9,17 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression in the local time of a time zone. A minute that clocks show twice (in autumn) matches
-// twice. If clocks skip a matching minute (in spring), the first minute after the gap matches instead.
+// Schedule is a cron expression in a time zone. A minute that clocks show twice (autumn) matches twice. For a skipped
+// minute (spring), the first minute after the gap matches.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
 }
 
-// maxExpression bounds the length of an expression. The longest useful expression lists all minutes.
+// maxExpression suffices for an expression that lists all minutes.
 const maxExpression = 500
 
-// Parse reads a cron expression with five fields, and a time zone ("" for UTC). Errors quote the invalid text.
+// Parse reads a cron expression with five fields, and a time zone ("": UTC). Errors quote the invalid text.
 func Parse(expression, zone string) (*Schedule, error) {
 	location, err := Zone(zone)
 	if err != nil {
@@ -44,14 +44,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// The method "named" searches 30 years. This is enough: within 28 years, each date falls on each day of the week.
+	// The search covers 30 years: within 28 years, each date falls on each day of the week.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
 	return s, nil
 }
 
-// Zone reads the name of a time zone, "" for UTC. It refuses "Local", because this zone differs between machines.
+// Zone reads a time zone, "" for UTC. It refuses "Local", which differs between machines.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -60,10 +60,10 @@ func Zone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// Next returns the first matching minute after a time, or the zero time if there is none within ten years.
+// Next returns the first matching minute after a time, or zero if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// Between two clock changes (a stretch), the offset of local time from UTC is constant. Within a stretch, matches are
-	// computed as if local time were UTC, because UTC never skips or repeats a minute.
+	// Between two clock changes (a stretch), the UTC offset is constant. Matches are computed as if local time were
+	// UTC, because UTC never skips or repeats a minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -79,20 +79,20 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// This stretch has no further match. If the clock change skips the next match, the first minute after it matches.
+		// If the clock change skips the next match, the first minute after the change matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// If the change sets the clock back, earlier minutes come again, and an earlier match than "next" is possible.
+		// If the clock is set back, a match earlier than "next" is possible.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch returns the offset of local time from UTC at t, and when this offset changes next (zero: never).
+// stretch returns the UTC offset at t, and when it changes next (zero: never).
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -111,10 +111,10 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown returns the local time at t in the form of a time in UTC.
+// shown returns the local time at t as if in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match as if local time were UTC. It loops, because the cron library searches only five years.
+// named returns the next match as if local time were UTC. It loops, because the cron library searches five years only.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

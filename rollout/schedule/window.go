@@ -2,14 +2,14 @@ package schedule
 
 import "time"
 
-// Window is a span of time that begins at each match of a schedule.
+// Window is a span of time from each match of a schedule.
 type Window struct {
 	Deny   bool // true: no release may advance in the window; false: releases may advance only in such windows
 	Begins *Schedule
 	Length time.Duration // elapsed time, even if clocks change during the window
 }
 
-// Answer is the result of At: whether a list of windows is open at a time.
+// Answer is the result of At.
 type Answer struct {
 	Open  bool
 	By    int       // index of the first denying window at this time; -1 if Open, or if no window denies
@@ -17,10 +17,10 @@ type Answer struct {
 	Exact bool      // true: the windows open at Until; false: the bounded search ended at Until
 }
 
-// maxLooks bounds the number of times at which At looks for an opening. With daily windows, these cover three years.
+// maxLooks bounds At's search for an opening: three years of daily windows.
 const maxLooks = 1000
 
-// At reports whether windows are open at t. No denying window may cover t. If there are allowing windows, one must.
+// At reports whether windows are open at t: no denying window covers t and, if there are allowing windows, one does.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut at t, by which denying window, and until when at least (zero: forever).
+// shutAt reports whether windows are shut at t, by which denying window, and at least until when (zero: forever).
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. A later window may overlap its end, so At repeats shutAt.
+		// begun is the start of the oldest window that covers t. A later window may overlap, so At repeats shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's field "version", which exists only in this model, or else the first image's tag.
+// VersionOf returns a pod template's field "version" (only in this model), or else the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -36,7 +36,7 @@ func VersionOf(template string) string {
 	return image
 }
 
-// Apply models a server-side apply with force. The model has only one field manager.
+// Apply models a server-side apply with force and only one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -60,13 +60,13 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	return nil
 }
 
-// Backend is a Service in a rule of an HTTPRoute, with its weight.
+// Backend is a Service in an HTTPRoute's rule, with its weight.
 type Backend struct {
 	Service string
 	Weight  int64
 }
 
-// Backends returns the backends of each rule of an HTTPRoute. A backend without a weight has weight 1.
+// Backends returns an HTTPRoute's backends by rule. The default weight is 1.
 func Backends(route rollout.Object) (all [][]Backend) {
 	rules, _ := route.Map("spec")["rules"].([]any)
 	for _, r := range rules {
@@ -87,7 +87,7 @@ func Backends(route rollout.Object) (all [][]Backend) {
 	return all
 }
 
-// Split returns the weights of each rule of an HTTPRoute as a text, such as "web 80 web-canary 20".
+// Split returns the weights of an HTTPRoute's rules, such as "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -167,7 +167,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows Kubernetes' ValidateDeploymentSpec (pkg/apis/apps/validation) for the fields of this model.
+// validate follows Kubernetes' ValidateDeploymentSpec (pkg/apis/apps/validation) for this model's fields.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -186,7 +186,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts. Like util.MaxUnavailable, it limits the result unavailable to Replicas.
+// fenceposts follows util.ResolveFenceposts. Like util.MaxUnavailable, it limits unavailable to Replicas.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0
@@ -201,7 +201,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check returns the error that Apply would return if the cluster had no objects.
+// Check returns Apply's error for a cluster without objects.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

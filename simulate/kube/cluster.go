@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster models an API server, the controllers of workloads, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The component that makes the next step is random, so that
-// each controller may see the other controllers' changes late and in any order.
+// Cluster models an API server, workload controllers, and a kubelet. The Deployment controller follows
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The next component is random, so that controllers may see
+// changes late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
@@ -28,7 +28,7 @@ type Cluster struct {
 	kinds       []rollout.Partitioned // the kinds added by Describe
 }
 
-// Lifetime says whether a new pod becomes ready, and after what time.
+// Lifetime says whether and when a new pod becomes ready.
 type Lifetime struct {
 	Ready time.Duration // the time from creation until the pod is ready
 	Never bool          // the pod never becomes ready
@@ -49,7 +49,7 @@ type Deployment struct {
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are the fields of a workload that an update may change.
+// settings are a workload's fields that an update may change.
 type settings struct {
 	Template           string // the pod template in JSON
 	Replicas           int
@@ -61,7 +61,7 @@ type settings struct {
 	onDelete           bool           // DaemonSets only: the controller deletes no old pod
 }
 
-// ReplicaSet is one version of a Deployment, with the version's pods.
+// ReplicaSet is one version of a Deployment, with its pods.
 type ReplicaSet struct {
 	Name, PodHash, Template string
 	Annotations             map[string]string
@@ -90,14 +90,14 @@ type Pod struct {
 	uid         string // differs between successive pods with one name
 }
 
-// write is an update of spec.replicas of a ReplicaSet. It fails unless Version is still the ReplicaSet's version.
+// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version.
 type write struct {
 	set      *ReplicaSet
 	Version  int
 	Replicas int
 }
 
-// New returns a cluster without objects. All random numbers come from rng, so that the same seed gives the same run.
+// New returns a cluster without objects. The same seed of rng gives the same run.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
@@ -107,7 +107,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one step of a random controller or of the kubelet. It returns false if no controller has a step to make.
+// Micro makes one step of a random controller or the kubelet. It returns false if no step remains.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, extended to all partitioned kinds: built-in kinds and kinds added by Describe.
+// WorkloadOf is rollout.WorkloadOf, extended to all partitioned kinds, also added by Describe.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
@@ -19,7 +19,7 @@ func (k *Cluster) described(ref rollout.Ref) int {
 	})
 }
 
-// Describe adds a controller for the kind that p describes. It returns false if the cluster already has the same p.
+// Describe adds a controller for p's kind. It returns false for a repeated p.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -32,13 +32,13 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind. For built-in kinds it returns nil.
+// partitioned returns the description of an object's kind, nil for built-in kinds.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
-// microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
+// microCounts makes one pod's step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
 // pkg/controller/cloneset/sync). It creates missing pods, with the old revision while old pods are fewer than the
 // partition. If they are more, it replaces an unavailable old pod, or any old pod while all pods are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
@@ -81,7 +81,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts sets each revision's Replicas to its existing pods plus its share of the missing pods.
+// askCounts sets each revision's Replicas to its existing pods plus its share of missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// microDeployment makes one step of the Deployment controller: the next write of a sync, or a new sync. With Lag, it
-// may use outdated status numbers and then remove more old pods than maxUnavailable allows. Kubernetes does this too:
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Tests therefore check the strictest
-// invariants only without Lag.
+// microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, it may use
+// outdated status numbers and remove more old pods than maxUnavailable allows. Kubernetes does this too:
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. So tests check the strictest invariants
+// only without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -69,7 +69,7 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues writes of replicas, or writes the status.
+// syncDeployment follows DeploymentController.syncDeployment. It queues replicas' writes, or writes the status.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -94,7 +94,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split follows FindNewReplicaSet and FindOldReplicaSets. If several ReplicaSets match the template, the oldest is new.
+// split follows FindNewReplicaSet and FindOldReplicaSets. Of several matching ReplicaSets, the oldest is new.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
@@ -106,7 +106,7 @@ func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	return fresh, olds
 }
 
-// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets minReadySeconds as getNewReplicaSet (sync.go) does.
+// copyToReplicaSet follows SetNewReplicaSetAnnotations, and getNewReplicaSet (sync.go) for minReadySeconds.
 func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {
@@ -161,7 +161,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas follows util.NewRSNewReplicas, which reads maxSurge itself instead of calling ResolveFenceposts.
+// newReplicas follows util.NewRSNewReplicas, which reads maxSurge without ResolveFenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -181,7 +181,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or, if that is impossible, scales down old ones.
+// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or else scales down old ones.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -318,7 +318,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns the difference, in pods, between the next scaling and exact proportions: fraction uses an older total.
+// Moved returns the next scaling's deviation, in pods, from exact proportions: fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that no simulation reaches. gitrollout stops a Deployment at a step with such a value.
+// forever is an unreachable minReadySeconds, with which gitrollout stops a Deployment at a step.
 const forever = 1 << 30
 
-// NextDue returns the next time at which a pod becomes ready or available. It returns zero if no pod will.
+// NextDue returns when the next pod becomes ready or available, or zero.
 func (k *Cluster) NextDue() (due time.Time) {
 	for _, d := range k.Deployments {
 		for _, rs := range d.Sets {
@@ -29,7 +29,7 @@ func (k *Cluster) NextDue() (due time.Time) {
 	return due
 }
 
-// Observe returns the current state in the form that package cluster returns.
+// Observe returns the current state as package cluster does.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -77,7 +77,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether the ReplicaSet with the pod hash pin has a ready pod. If pin is "", any ReplicaSet counts.
+// Serves reports whether the ReplicaSet with the pod hash pin has a ready pod. A pin "" means any ReplicaSet.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

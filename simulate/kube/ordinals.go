@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields that only StatefulSets, DaemonSets and partitioned kinds need. In such a workload, Sets are
-// ControllerRevisions, and the workload itself owns the pods.
+// ordinals has the fields that only StatefulSets, DaemonSets and partitioned kinds need. There, Sets are
+// ControllerRevisions, and the workload owns the pods.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // DaemonSets and similar kinds: the ordinal is the node's index
@@ -18,8 +18,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is not a Deployment, and sets the update strategy in s.
-// The parameter by describes a partitioned kind. It is nil for built-in kinds.
+// ordinalsOf returns the ordinals of an object other than a Deployment, and sets the update strategy in s. The
+// parameter by describes a partitioned kind, nil for built-in kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -37,8 +37,8 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	return out
 }
 
-// Partition returns how many pods keep the base revision: the pods with the lowest ordinals. It rounds percentages up.
-// With less than 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
+// Partition returns how many pods, the lowest ordinals, keep the base revision. It rounds percentages up. With less
+// than 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -62,7 +62,7 @@ type member struct {
 	of *ReplicaSet
 }
 
-// members returns a workload's pods by ordinal. A missing pod has an empty member.
+// members returns pods by ordinal. A missing pod has an empty member.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {
@@ -76,12 +76,12 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether the controller creates pods without waiting for pods with lower ordinals.
+// IsUnordered reports whether pods are created without waiting for lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
-// Base returns the version of the pods that a StatefulSet's partition keeps back, "" for a Deployment.
+// Base returns the version that a StatefulSet's partition keeps back, "" for a Deployment.
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
 		return ""
@@ -93,7 +93,7 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals makes one step of the controller of a StatefulSet or a similar kind, for one pod or for the status.
+// microOrdinals makes one step, for one pod or the status, of a StatefulSet's or similar controller.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -112,7 +112,7 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	return d.reportOrdinals(k.Now)
 }
 
-// microOrdered makes one step, for one pod, of the StatefulSet controller (pkg/controller/statefulset,
+// microOrdered makes one pod's step of the StatefulSet controller (pkg/controller/statefulset,
 // stateful_set_control.go). The feature gate MaxUnavailableStatefulSet is off, which is its default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
@@ -134,7 +134,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the revision of the current template, which becomes the newest revision.
+// readOrdinals finds or creates the current template's revision, which becomes the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -159,7 +159,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady, a pod waits until lower pods are available.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady, pods wait for available lower pods.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -176,7 +176,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink deletes surplus pods, the highest ordinal first. With OrderedReady, it deletes one pod at a time.
+// shrink deletes surplus pods, the highest ordinal first, with OrderedReady one at a time.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -198,8 +198,8 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. A StatefulSet's update revision becomes the base revision when all pods have
-// this revision and are ready. Unordered pods need not be ready. A DaemonSet's base is always its update revision.
+// reportOrdinals writes the status. A StatefulSet's update revision becomes the base when all pods have it and are
+// ready. Unordered pods need not be ready. A DaemonSet's base is always its update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -230,7 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas to the number of its existing pods and of the missing pods that will get it.
+// ask sets each revision's Replicas to its existing pods plus its missing pods.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -252,7 +252,7 @@ func (d *Deployment) ask() {
 	}
 }
 
-// observeOrdinals sets the fields of an observed workload that differ between StatefulSets and Deployments.
+// observeOrdinals sets the fields that differ between StatefulSets and Deployments.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
@@ -270,12 +270,12 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod, unless the existing pod with this name has another UID.
+// Evict deletes a pod, unless its UID differs.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	k.change(namespace, pod, "evicted", func(p *Pod) { p.Terminating = true })
 }
 
-// SetRole sets the annotation rollout.AnnotationRole of a pod, unless the existing pod with this name has another UID.
+// SetRole sets a pod's rollout.AnnotationRole, unless its UID differs.
 func (k *Cluster) SetRole(namespace string, pod rollout.Pod, role string) {
 	k.change(namespace, pod, "has the role "+role, func(p *Pod) { p.Role = role })
 }

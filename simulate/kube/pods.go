@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet makes one step of the ReplicaSet controller: it creates or deletes one pod, or writes one status.
+// microReplicaSet makes one step of the ReplicaSet controller: one pod, or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -47,17 +47,17 @@ func (k *Cluster) report(rs *ReplicaSet) bool {
 	return true
 }
 
-// Live returns the pods that are not terminating. The ReplicaSet controller counts only these pods.
+// Live returns the pods that are not terminating, which alone the ReplicaSet controller counts.
 func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
 
-// Ready returns how many pods of the ReplicaSet are ready and not terminating.
+// Ready counts the ready pods that are not terminating.
 func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
-// Serving returns how many pods have been ready for at least minReady and are not terminating.
+// Serving counts the pods that have been ready for at least minReady and are not terminating.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
@@ -81,9 +81,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes a pod that is not ready. If all pods are ready, it deletes the pod that became ready last. The
-// ReplicaSet controller does the same while nodes have equal numbers of pods. Otherwise, the controller may delete
-// a ready pod first. The model omits this case, because a Deployment without gitrollout would lose the same pod.
+// deletePod deletes a pod that is not ready, or else the last that became ready. So does the ReplicaSet controller
+// while nodes have equal numbers of pods. Otherwise, it may delete a ready pod first. The model omits this case,
+// because a Deployment without gitrollout would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]

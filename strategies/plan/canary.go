@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves the pods or requests to the new version step by step. Without steps, it uses the user's rolling update.
+// canary moves pods or requests step by step. Without steps, it uses the user's rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -38,8 +38,8 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage for each step, in order, followed by the stages of canaryHandover. As in Argo
-// Rollouts, the weight is 0 before the first setWeight.
+// canaryStages returns one stage for each step, then canaryHandover. As in Argo Rollouts, the weight is 0 before the
+// first setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
@@ -112,8 +112,8 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the stages after the steps of a routed canary. First, routers send all requests to the new
-// version. The stable Service then gets no requests and selects the new version. Ping-pong Services need no switch.
+// routedHandover returns the stages after the steps of a routed canary. Once routers send all requests to the new
+// version, the stable Service selects it. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -257,7 +257,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises the number of pods of each version to floor or n, whichever is less. A version with 0 pods keeps 0.
+// atLeast raises each version to floor or n pods, whichever is less. A version with 0 pods keeps 0.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {

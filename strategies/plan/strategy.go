@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. Each strategy has one file and one entry in Table. Other code uses only plans.
+// strategy compiles specs to plans.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -41,7 +41,7 @@ const (
 	RolePreview Role = "preview"
 )
 
-// Compiled is the plan of one workload's release, compiled from its spec.
+// Compiled is the plan of one workload's release.
 type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
@@ -111,7 +111,7 @@ func (known Cache) OrNew() Cache {
 	return known
 }
 
-// Of returns the spec's plan from the cache, or compiles it.
+// Of returns the spec's plan, compiled or cached.
 func (known Cache) Of(spec rollout.Spec) *Compiled {
 	if p := known[spec]; p != nil {
 		return p
@@ -123,7 +123,7 @@ func (known Cache) Of(spec rollout.Spec) *Compiled {
 	return p
 }
 
-// Compile returns the plan of a spec, from the first strategy in Table that compiles the spec.
+// Compile returns the plan of a spec, from the first matching strategy in Table.
 func Compile(spec rollout.Spec) *Compiled {
 	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
 	p := Table[i].Compile(spec) // every spec has a strategy
@@ -146,7 +146,7 @@ func (p *Compiled) Digest() string {
 	return p.key
 }
 
-// Meaning returns a text that identifies a stage's effect and wait. The stage's name is not part of the text.
+// Meaning returns a text that identifies a stage's effect and wait, without its name.
 func (s Stage) Meaning() string {
 	c, w := s.Counts(100), s.Wait.Traits()
 	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
@@ -186,7 +186,7 @@ func (p *Compiled) Enter(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// PromotionStep returns the index of the first stage after the decision to promote, or len(Stages) if there is none.
+// PromotionStep returns the index of the first stage after the decision to promote, or len(Stages).
 func (p *Compiled) PromotionStep() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.final }); i >= 0 {
 		return i
@@ -202,12 +202,12 @@ func (p *Compiled) Moved() int {
 	return p.PromotionStep()
 }
 
-// HasSwitched reports whether the stage at the step, or an earlier stage, switches the users' Service.
+// HasSwitched reports whether the users' Service is switched by the end of a step.
 func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
 
-// RoutedAt returns the stage whose routes are in force at a step. There are no routes after the last step.
+// RoutedAt returns the stage whose routes are in force; zero after the last step.
 func (p *Compiled) RoutedAt(step int) Stage {
 	s, _ := p.At(step)
 	return s
@@ -232,8 +232,8 @@ func (p *Compiled) Full() int {
 // IsDynamic reports whether the stable version's pods decrease with its traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. With in-place scaling, routers do
-// not split requests by weight, because the remaining stable pods could not serve the other requests.
+// SharesPods reports whether routers send only matched requests to the new version. In place, routers do not split by
+// weight, because the remaining stable pods could not serve the other requests.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
 // RoutedWeight returns the weight that routers apply at a stage. It is 0 if routers send only matched requests.
@@ -258,7 +258,7 @@ func MinReady(spec rollout.Spec) time.Duration {
 }
 
 // MovedAt returns the index of the first stage after all users have moved and the analyses have ended, at most
-// len(Stages). It returns false if a plan neither switches nor swaps Services, so that users move only with the pods.
+// len(Stages). It returns false if users move only with the pods.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -280,22 +280,22 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	return ""
 }
 
-// AsksAs reports whether two stages request the same weight, routes and Service. It does not compare their counts.
+// AsksAs reports whether two stages request the same weight, routes and Service, ignoring counts.
 func (s Stage) AsksAs(o Stage) bool {
 	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
 		s.RoutesAs(o)
 }
 
-// RoutesAs reports whether two stages request the same matched users and the same headers.
+// RoutesAs reports whether two stages match the same users and headers.
 func (s Stage) RoutesAs(o Stage) bool {
 	return reflect.DeepEqual(s.Routes, o.Routes) && reflect.DeepEqual(s.Headers, o.Headers)
 }
 
-// Swaps reports whether a release of this plan swaps the roles of both Services.
+// Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services without a role in this plan, from the Services in known and in the old plan.
-// Without a router, it includes the users' former Service even if this Service is now the new version's Service.
+// LeftServices returns the Services of known and the old plan without a role in this plan. Without a router, it
+// includes the users' former Service even if it is now the new version's Service.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -312,7 +312,7 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether both plans agree on the switch of the users' Service and on the swap of both Services.
+// EndsAs reports whether both plans agree on the switch and the swap of Services.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }

@@ -20,7 +20,7 @@ type traits struct {
 	Early    bool
 }
 
-// NoWait does not wait. The stage ends in the first pass after the stage's objects were applied.
+// NoWait ends in the first pass after the stage's objects were applied.
 type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// selector names the pods that a Service should select.
 type selector int
 
 const (
@@ -19,7 +18,6 @@ const (
 	newestPin                 // the new version, or the stable version if the new version has no ReplicaSet
 )
 
-// trafficPhase is a phase of a release. It determines which pods the release's Services select.
 type trafficPhase int
 
 const (
@@ -45,7 +43,7 @@ var pinRows = map[plan.Pins][]pinRow{
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pods of the users' Service (main) and of the new version's Service (side). The first match applies.
+// pinRow sets the pods of the users' Service (main) and the new version's Service (side). The first match applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any readiness
@@ -60,7 +58,7 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 }
 
 // The users' Service selects one version only while this version has enough ready pods. Otherwise it selects all pods,
-// and requests go to any ready pod. So a version without ready pods gets no requests.
+// so that requests reach any ready pod.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -70,7 +68,7 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service selects the new version until the new pods stop. Users do not reach this Service. Stable pods stay.
+// A preview Service, which users do not reach, selects the new version until the new pods stop.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
@@ -96,8 +94,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a released workload selects. A Service without a label selects all pods.
-// A version without a ReplicaSet has no label yet and cannot be selected.
+// Pins returns the label that each Service of a released workload selects, none for all pods. A version without a
+// ReplicaSet has no label yet.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -120,7 +118,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service of the render selects a workload's pods. Its selector may differ between commits.
+// reaches reports whether a Service selects a workload's pods. Its selector may differ between commits.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	object, _ := rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
@@ -133,17 +131,16 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return found && len(selector) > 0
 }
 
-// pinning computes which pods the two Services of a workload select.
 type pinning struct {
 	workloads.Staged
 	state rollout.State
 	view  workloads.View
 }
 
-// Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
+// Pinned returns the labels that the two Services of a workload select; zero: all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet of the release. If the first has no ready pods, use the second.
+	// A manual image change creates a second ReplicaSet, which is used if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -178,7 +175,6 @@ func (m pinning) phase() trafficPhase {
 	return atSteps
 }
 
-// isShared reports whether requests go to the pods of both versions at the present step.
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
 // freshReadiness returns the new version's readiness. At a step, one ready pod that may get requests counts as enough.
@@ -230,8 +226,8 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list of steps does not
-// have. Such a step has no meaning in a rollback, because a rollback uses the stable commit's list.
+// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list lacks. A rollback
+// uses that list, so such a step has no meaning in a rollback.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }

@@ -101,9 +101,9 @@ func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]
 	return shares
 }
 
-// Within returns the weight that the ready new pods can serve. Missing new pods must not raise the load of other new
-// pods. For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the
-// planned requests, and the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
+// Within returns the weight that the ready new pods can serve, so that missing new pods do not raise the load of
+// others. For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the
+// planned requests: 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

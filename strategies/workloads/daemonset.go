@@ -14,7 +14,7 @@ import (
 // pods within maxUnavailable. The promotion and each rollback use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns how many nodes get new pods at the stage. Each pass counts again, because nodes come and go.
+// Limits returns how many nodes get new pods. Each pass counts again, because nodes come and go.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
@@ -29,8 +29,7 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the old pods that a stage replaces next, which are the first pods in the order of inNodeOrder. It
-// evicts ready pods only within maxUnavailable.
+// evict returns the next old pods in the order of inNodeOrder, ready pods only within maxUnavailable.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.Source.Spec(w)

@@ -56,13 +56,12 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	return o
 }
 
-// paused returns limits with which no pod starts or stops. The parameter n is the number of replicas.
 func paused(m Staged, n int) Limits {
 	total := m.Stable.Desired + m.Fresh.Desired
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
 }
 
-// Own sets spec.paused to false unless Git sets spec.paused. This undoes a manual "kubectl rollout pause".
+// Own undoes a manual "kubectl rollout pause", unless Git sets spec.paused.
 func (deployment) Own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")

@@ -12,25 +12,24 @@ import (
 // kind moves the pods of one kind of workload. A new kind needs a file here, a file for its observation, and entries in
 // Kinds and rollout.WorkloadKinds. A kind whose controller has a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits on the way to want, or false if the stable template must apply without limits.
+	// Limits returns the next limits on the way to want, or false for the stable template without limits.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
-	// Hold writes limits into the workload's object.
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at which a stage is done. They include surplus new pods that the controller keeps.
+	// Reached returns the counts at which a stage is done, with surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
 // evictor is a kind for which gitrollout must sometimes delete pods.
 type evictor interface {
-	// evict returns the pods to delete now. The caller ensures that the controller has seen the newest object.
+	// evict returns the pods to delete now. The controller must have seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
 // turner is a kind whose controller must finish its work before a rollback moves pods.
 type turner interface {
-	// turn returns the object to apply when a rollback starts. A nil result leaves the object in the cluster unchanged.
+	// turn returns the object to apply when a rollback starts; nil: no change.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
@@ -50,7 +49,7 @@ type Evicting struct {
 	Release *rollout.Render // the render of the release; nil if its commit cannot be read
 }
 
-// Evictions returns the pods that gitrollout must delete now.
+// Evictions returns the pods to delete now.
 func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
@@ -69,7 +68,6 @@ func Evictions(in Evicting) (all []Eviction) {
 	return all
 }
 
-// kindFor returns the kind of a workload, or nil if the spec has no Partition and Kinds has no entry.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
 		return partitioned{Partitioned: *spec.Partition}
@@ -80,10 +78,9 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 // Kind returns the workload's kind.
 func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
-// inTurn has the methods that all kinds share whose controller replaces pods in place.
 type inTurn struct{}
 
-// Reached adds surplus new pods, such as after a scale-up or on a new node, because the controller keeps these pods.
+// Reached adds surplus new pods, such as after a scale-up, because the controller keeps them.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -99,7 +96,7 @@ type Limits struct {
 	asIs                         bool // the object stays unchanged until the controller has seen the last write
 }
 
-// LimitsOf returns the limits of a stage. It returns false if the workload needs the stable template without limits.
+// LimitsOf returns the limits of a stage, or false for the stable template without limits.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
@@ -119,9 +116,9 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	return m.Kind().Limits(m, want, v)
 }
 
-// HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may create a
-// second ReplicaSet with the new version's hash. Pods of the older one are no strangers if its revision number is
-// higher and the other has no pods. For ordered kinds, only pods below the partition are checked.
+// HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
+// with the new version's hash. Pods of the older one are no strangers if its revision number is higher and the other
+// has no pods. For ordered kinds, only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns a workload's object as the state requires it, or nil to leave the object in the cluster unchanged.
+// Desired returns a workload's object as the state requires it; nil: no change.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -48,7 +48,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the workload's object from the stable commit with the replicas of o: rollbacks keep replicas.
+// stableWorkload returns the stable commit's object with the replicas of o: rollbacks keep replicas.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -70,7 +70,7 @@ func sizes(ref rollout.Ref) (count, least string) {
 	return "replicas", "minReplicas"
 }
 
-// Size returns Git's newest replicas or autoscaler limits for an object of State.Source, which may be an older commit.
+// Size returns Git's newest replicas or autoscaler limits. State.Source may be an older commit.
 func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	w, _ := rollout.WorkloadOf(o.Ref())
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w }); is {
@@ -143,14 +143,14 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind whose objects limit missing and extra pods. For a workload with a Rollout document, room sets the
-// default limits if Git sets none. Otherwise a manual change could set how many pods a promotion replaces at a time.
+// roomy is a kind whose objects limit missing and extra pods. With a Rollout document, room sets defaults that Git
+// omits. Otherwise a manual change could set how many pods a promotion replaces.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets maxSurge and maxUnavailable for a kind with one pod on each node. It sets neither field if Git sets
-// maxSurge or Kruise's type Surging: if a node may have two pods, maxUnavailable must be 0.
+// onNodes sets maxSurge and maxUnavailable for a kind with one pod per node, unless Git sets maxSurge or Kruise's type
+// Surging. If a node may have two pods, maxUnavailable must be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -164,7 +164,7 @@ func orElse(o rollout.Object, field string, value any) {
 	}
 }
 
-// Asked returns a workload's replicas in Git, for a spec of State.Source, or nil if an autoscaler sets the replicas.
+// Asked returns a workload's replicas in Git, or nil if an autoscaler sets them.
 func Asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// partitioned moves the pods of a kind with a rollout.Partitioned. Each pass computes the partition again, because an
-// autoscaler may change the replicas. The controller counts all pods that are not ready before it replaces a pod.
+// partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, because an autoscaler may
+// change the replicas. The controller counts all unready pods before it replaces a pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition. If an autoscaler sets the replicas, it writes a percentage if the kind allows percentages,
-// so that the share stays the same. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. If an autoscaler sets the replicas, it writes a percentage where allowed, so that the
+// share stays. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)

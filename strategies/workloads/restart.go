@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
-// deleted, or zero if that depends on other pods. Ready pods go within maxUnavailable, and at least one at a time.
+// Restart returns the pods from before a restart, the pods to delete now, and when the next pod may go. This time is
+// zero if it depends on other pods. Ready pods go within maxUnavailable, at least one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
@@ -20,8 +20,7 @@ func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (
 	return old, within(room(s, live, now), s.Workload, old), next
 }
 
-// outdated returns the pods from before a restart in the order of their deletion: first pods that are not ready, then
-// the highest ordinal, then the oldest pod.
+// outdated returns the pods from before a restart in order of deletion: unready, then highest ordinal, then oldest.
 func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.Pod) {
 	for _, r := range live.Revisions {
 		pods = append(pods, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool {
@@ -36,7 +35,7 @@ func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.
 	return pods
 }
 
-// within returns the pods to delete now: pods that are not ready, and as many ready pods as the parameter room allows.
+// within returns the pods to delete now: unready pods, and as many ready pods as room allows.
 func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	for _, p := range pods {
 		if p.Ready {

@@ -44,7 +44,7 @@ func (m Staged) borne() int {
 	return n
 }
 
-// NeedsRouting reports whether the step's route differs from the recorded route.
+// NeedsRouting reports whether the step's route differs from the record.
 func (m Staged) NeedsRouting() bool {
 	s, ok := m.At(m.Step)
 	switch {
@@ -59,19 +59,19 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may stop.
+// StillRouted reports whether proxies may still use the new version, so that no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
 	return m.Routed != nil && m.Routing != nil &&
 		(m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0 || !m.isSettled(v))
 }
 
-// isSettled reports whether all proxies know the last route, because the settle time has passed.
+// isSettled reports whether all proxies know the last route.
 func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further stable pod
-// may stop. Then the step's surplus stable pods may stop, at most as many as available new pods plus maxUnavailable.
+// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further one may
+// stop. Then surplus stable pods may stop, up to available new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

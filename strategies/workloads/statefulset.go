@@ -14,9 +14,9 @@ import (
 // The controller replaces one pod at a time, the highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the number of new pods at the stage. Each pass computes the number again, because an autoscaler may
-// scale. New pods stay new. With podManagementPolicy: Parallel, the controller does not wait for unready pods, so
-// Limits replaces no stable pod while another pod is not ready.
+// Limits returns the number of new pods, again in each pass, because an autoscaler may scale. New pods stay new. With
+// podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while
+// another is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -33,7 +33,6 @@ func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// onTop returns the number of consecutive new pods, from the highest ordinal down.
 func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -44,9 +43,9 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests all pods. This
-// can happen because a partition has no effect while no pod exists. The stable template is then applied, and no step
-// begins until Kubernetes uses the stable version again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests all pods. A
+// partition has no effect while no pod exists. The stable template is then applied, and no step begins until Kubernetes
+// uses the stable version again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -61,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to be replaced is not ready. If so, replacing it costs no capacity.
+// isNextDown reports whether the next stable pod to replace is unready, so that replacing it costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -91,7 +90,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more new pods exist than the step requests. It returns "" without surplus pods.
+// Surplus returns why more new pods exist than the step requests, or "".
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -166,7 +165,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts: an unready pod, else the lowest ready pod.
+// above returns the new pod below the partition that "rebalance" evicts: unready, else the lowest ready.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -193,8 +192,8 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either the controller
-// does not observe the workload, or the controller waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods, or "". The controller does not observe the
+// workload, or waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -40,7 +40,7 @@ func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Obser
 	return m
 }
 
-// All returns the workloads of a state's release that have a spec in the list, in the order of the state's progress.
+// All returns the workloads of a release that have a spec in the list, in the order of the progress.
 func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []Staged {
 	if s.Release == nil {
 		return nil
@@ -54,7 +54,7 @@ func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.C
 	return all
 }
 
-// Workloads returns the workloads of a state's release that have a spec in the source.
+// Workloads returns the workloads of a release with a spec in the source.
 func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
@@ -74,18 +74,18 @@ func (m Staged) Problem() string {
 // WaitsInTurn reports whether a stable pod that is not ready may keep the controller from creating new pods.
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
-// Blocker returns the first stable pod that is not ready, if all new pods are ready. Until this pod is ready,
-// controllers other than the Deployment controller may replace no pod.
+// Blocker returns the first unready stable pod, if all new pods are ready. Until it is ready, controllers other than
+// the Deployment controller may replace no pod.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
 }
 
-// Stage returns the present stage. It is the zero value after the last stage.
+// Stage returns the present stage; zero after the last.
 func (m Staged) Stage() plan.Stage { return m.RoutedAt(m.Step) }
 
-// Want returns the counts at the step's end. A rollback starts no new pod, even if the replicas grow, or if the step is
-// recorded and was never applied.
+// Want returns the counts at the step's end. A rollback starts no new pod, even if the replicas grow or the step was
+// never applied.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
 	if m.leaves && m.Exists {
@@ -116,7 +116,6 @@ type View struct {
 	Plans    plan.Cache       `json:"-"` // the decision's cache
 }
 
-// servingOf returns how many pods of a ReplicaSet are available and not about to be removed.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
 }
@@ -129,7 +128,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next ready pod will have been ready for minReady, or zero without such a pod.
+// ServesNext returns when the next pod will have been ready for minReady, or zero.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {

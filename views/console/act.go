@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Change returns the change that performs an action on an app. The function check may refuse the action; it may be nil.
+// Change returns the change that performs an action on an app. A nil check refuses no action.
 func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
 	o propose.Change, err error,
 ) {
@@ -39,8 +39,7 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Push pushes a change of one or more apps, and returns a text for the user. Without edits, it pushes nothing. If the
-// change is a proposal, it replaces the proposal that the branch already has.
+// Push pushes a change, and returns a text for the user. A proposal replaces the proposal on its branch.
 func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	switch {
 	case len(o.Edits) == 0:
@@ -48,8 +47,8 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// Newer commits on the branch do no harm: the edits name release hashes, so they approve no newer release.
-	decided := o // the change that the last attempt decided; a later attempt may find the same head
+	// Newer commits on the branch do no harm, because the edits name release hashes.
+	decided := o // decided by the last attempt; a later attempt may find the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)
@@ -75,7 +74,7 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	return w.warned(said), nil
 }
 
-// mostUnsigned limits the search for a signed commit, and mostListed the commits in the error.
+// Limits for the search for a signed commit, and for the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20

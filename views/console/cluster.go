@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ClusterView lists the apps by the objects in the cluster, and does not read Git.
+// ClusterView lists apps by the objects in the cluster, without Git.
 type ClusterView struct {
 	Client *cluster.Client
 	Name   string // the cluster's name in Git; "" for every name
 	Why    string // why the view has no data from Git
 }
 
-// Refresh does nothing, because watches keep the caches of Client current.
+// Refresh does nothing, because watches keep Client current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
 // Listing returns the app named in args, or all apps if args is empty.

@@ -10,14 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired returns the objects that an app should have in the cluster now, with gitrollout's label and annotation.
+// Desired returns an app's desired objects with gitrollout's label and annotation.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
 	return w.marked(app, objects), err
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note names facts that were not observed, and
-// the reason.
+// WithState returns the objects of "gitrollout render --with-state". The note gives unobserved facts and the reason.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,
 ) {
@@ -35,7 +34,7 @@ func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) 
 	return objects, note, err
 }
 
-// Wanted returns an app's desired objects. If the record has no commit yet, it returns the objects at the head.
+// Wanted returns an app's desired objects; without a recorded commit, the objects at the head.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

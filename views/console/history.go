@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns an app's newest releases, at most limit. It reads at most depth commits of the state branch.
+// History returns an app's newest releases, at most limit, from at most depth state commits.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	if w.State == nil {
 		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
@@ -43,7 +43,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds the commit's author and subject to releases without an author, such as early rejections.
+// nameAuthors sets the commit's author and subject for releases without an author, such as early rejections.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -51,7 +51,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // if a commit cannot be read, its release stays without an author
+	_, _ = w.Repo.Bring(ctx, commits) // a release of an unreadable commit stays without an author
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
@@ -59,7 +59,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	}
 }
 
-// Events returns an app's newest release. Its transitions include the cluster's events since the release began.
+// Events returns an app's newest release with the cluster's events.
 func Events(ctx context.Context, w *Session, app string) (status.History, error) {
 	h, err := w.History(ctx, app, 1, 10*historyDepth)
 	s, invalid := w.States.Of(app)
@@ -71,7 +71,7 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 	}
 	p := &h.Releases[0]
 	since := p.Started
-	if len(p.Transitions) > 0 { // the first transition may be older than the release, because hooks may have run before
+	if len(p.Transitions) > 0 { // hooks may have run before the release
 		since = rollout.Soonest(since, p.Transitions[0].At)
 	}
 	own := titlesOf(s, w.Client.Observe(app, s.Workloads(), nil))
@@ -88,7 +88,6 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 	return h, nil
 }
 
-// withEvents adds the events of selected objects to the transitions, and sorts both by time.
 func withEvents(
 	all []status.Transition, events []cluster.Event, selects func(title string) bool,
 ) []status.Transition {
@@ -106,8 +105,8 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of an app's objects, of their ReplicaSets, and of the hooks' Jobs. Because pods may
-// already be deleted, it returns only the prefix of the titles of an object's pods, such as "Pod shop/web-".
+// titlesOf returns the titles of an app's objects, their ReplicaSets, and hooks' Jobs. For pods, which may be deleted,
+// it returns the titles' prefix, such as "Pod shop/web-".
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
 	add := func(kind, namespace, name string) {
@@ -115,7 +114,7 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	}
 	for _, ref := range s.Inventory {
 		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
-		if _, is := rollout.WorkloadOf(ref); is { // the names of another app's pods may begin with a Service's name
+		if _, is := rollout.WorkloadOf(ref); is { // other apps' pods may begin with a Service's name
 			add(ref.Kind, ref.Namespace, ref.Name)
 		}
 	}

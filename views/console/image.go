@@ -22,7 +22,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change that sets an app's images. If branch is "", the change is for the users' branch.
+// SetImages returns the change that sets an app's images. branch "" means the users' branch.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)
@@ -74,10 +74,10 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	return o, nil
 }
 
-// reached returns the other apps, of all clusters, that an edited tree changes. It skips clusters with an invalid
-// configuration, and returns a line about each of them.
+// reached returns the other apps, of all clusters, that an edited tree changes. unread has a line for each invalid
+// configuration.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
-	if tree == rollout.Tree(w.Tip.Tree) { // there are no edits
+	if tree == rollout.Tree(w.Tip.Tree) { // no edits
 		return nil, "", nil
 	}
 	clusters, err := source.Clusters(tree)

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxWorkers limits the apps whose status is determined at the same time.
+// maxWorkers limits the concurrent determinations of a status.
 const maxWorkers = 4
 
-// Listing returns the status of the apps that args select. It returns an error if no app can be read.
+// Listing returns the status of the selected apps, or an error if no app can be read.
 func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.Selected(args)
 	if err != nil {
@@ -34,16 +34,16 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, ";\n"), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows warnings, but not the listing's note
+	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app has no listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // if at least one app was read, other apps show their errors in their rows
+	if slices.Contains(errs, nil) { // with one app readable, other apps show errors in their rows
 		return l, nil
 	}
 	return l, errors.Join(errs...)
 }
 
-// look returns an app's status. It caches the status of a healthy app until Touch is called, or a branch changes.
+// look returns an app's status. A healthy app's status is cached until Touch or a change of a branch.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -69,7 +69,7 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns an app's status. A panic or an invalid state file is no error, but gives a status with phase Unknown.
+// status returns an app's status. After a panic or an invalid state file, the phase is Unknown.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -114,8 +114,8 @@ func Polling(w *Session) string {
 		w.Config().Interval)
 }
 
-// isUnseen reports whether a decision at the newest commit would change the app's recorded commit or release. While a
-// release is in flight and its pods are not observed, isUnseen returns false.
+// isUnseen reports whether a decision at the newest commit would change the recorded commit or release. isUnseen
+// returns false for a release in flight with unobserved pods.
 func isUnseen(in strategies.Input) bool {
 	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		return false
@@ -124,7 +124,7 @@ func isUnseen(in strategies.Input) bool {
 	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
 
-// proposals returns all proposal branches. If w.Detail is set, it omits outdated proposals of the app.
+// proposals returns all proposal branches; with w.Detail, without outdated proposals of the app.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -142,7 +142,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge restores the stable version. If they cannot be compared, any clean merge counts.
+// restores reports whether a merge restores the stable version. If a comparison is impossible, any clean merge counts.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

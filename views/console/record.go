@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. For each attempt, it calls the function "change", which returns the edits.
+// Record commits edits to the state branch. Each attempt calls "change".
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired reads and checks an app's record on the state branch, or in the commit "from". It returns the record with a
-// new checksum and a serial above the cluster's, or nil if "from" is "", sign is false, and the record is valid.
+// Repaired checks an app's record on the state branch, or in the commit "from". The result has a new checksum and a
+// serial above the cluster's. A valid record returns nil if from is "" and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -60,10 +60,9 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 	return state, data, err
 }
 
-// removeWithin limits how long Remove waits until no pod uses the app's configuration.
 const removeWithin = 3 * time.Minute
 
-// Remove deletes objects of an app: first the workloads, and then the objects that the workloads' pods used.
+// Remove deletes an app's objects: first the workloads, then the objects that the workloads' pods used.
 func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()

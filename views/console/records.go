@@ -21,19 +21,18 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Records reads Git for the dashboard, and pushes users' actions. It does not delay the reconciler (see Repo.Beside).
+// Records reads Git for the dashboard, and pushes users' actions, without delay for the reconciler (see Repo.Beside).
 type Records struct {
-	Options // Repo is the reconciler's mirror, of which the session uses Repo.Beside()
+	Options // Repo is the reconciler's mirror; the session uses Repo.Beside()
 
 	mu     sync.Mutex
 	world  *Session        // nil until the first open
 	client *cluster.Client // nil if the cluster is not read; then why has the reason
-	within []string        // the value for Session.Within
+	within []string        // for Session.Within
 	why    string
 }
 
-// Watch sets the cluster's client. If within is not nil, the client reads only these namespaces. If the client is nil,
-// why has the reason.
+// Watch sets the cluster's client. A non-nil within limits the namespaces. why is the reason for a nil client.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,14 +45,13 @@ func (r *Records) watched() (client *cluster.Client, within []string, why string
 	return r.client, r.within, r.why
 }
 
-// historyReleases limits the releases that a page shows. historyDepth limits the state commits that are searched.
+// Limits for a page's releases and the searched state commits.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open fetches from Git, and returns a Session at the newest commits. Each caller gets its own Session, so that callers
-// do not wait for each other's renders and pushes.
+// open fetches from Git. Each caller gets its own Session, so that no caller waits for another's renders and pushes.
 func (r *Records) open(ctx context.Context) (*Session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +69,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 		Apps: w.Apps, reader: w.reader}, nil
 }
 
-// Diff implements dashboard.Records. It compares the stable version with the version in flight or the rejected version.
+// Diff implements dashboard.Records. Diff compares stable with the version in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -87,7 +85,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// Compare with the rejected commit, because the branch's newest commit may have changed only other apps.
+		// The branch's newest commit may have changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -120,7 +118,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
-// Objects implements dashboard.Records. It returns the objects that should be in the cluster now.
+// Objects implements dashboard.Records.
 func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, err error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -141,7 +139,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	return d, err
 }
 
-// History implements dashboard.Records. It returns the newest releases.
+// History implements dashboard.Records.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -150,7 +148,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull escapes the braces of the placeholder {}, so undo this.
+		// Pull escapes the braces of {}, so undo this.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -165,13 +163,13 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// logLines limits the lines of each container's log on a page. logTime limits the time for reading a pod.
+// Limits for each container's log on a page, and for reading a pod.
 const (
 	logLines = 20
 	logTime  = 15 * time.Second
 )
 
-// Pod implements dashboard.Records. It reads the cluster with the rights of this process.
+// Pod implements dashboard.Records, with the cluster rights of this process.
 func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
 	client, _, why := r.watched()
 	unseen := func(err error) {
@@ -212,7 +210,7 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 	return d
 }
 
-// Act implements dashboard.Actor. It refuses an action if the app's release has changed since the user saw it.
+// Act implements dashboard.Actor. Act refuses an action if the app's release has changed since the user saw it.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	w, err := r.open(ctx)
 	if err != nil {

@@ -21,38 +21,38 @@ import (
 
 // Options hold the cluster's name and the dependencies of a Session.
 type Options struct {
-	Cluster  string           // the cluster's folder below .gitrollout/
-	Branch   string           // the users' branch
-	Repo     *git.Repo        // a mirror of the repository
-	Renderer *render.Renderer // renders the apps
-	Own      string           // gitrollout's own namespace, to which no app may write; "" for none
+	Cluster  string    // the folder below .gitrollout/
+	Branch   string    // the users' branch
+	Repo     *git.Repo // a mirror
+	Renderer *render.Renderer
+	Own      string // gitrollout's own namespace, to which no app may write; "" for none
 	Now      func() time.Time
-	Command  func(line string) string // adds the current flags to a command line, so that users can copy it
-	// If Detail is set, commits in an app's record are read even if no decision needs them. This is slow for many apps.
+	Command  func(line string) string // adds the current flags to a command line for users
+	// Detail reads commits in an app's record even if no decision needs them. This is slow for many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies the parent of a new commit; nil for no check
-	Unsigned string       // the fix, which is the last line of the error about unsigned commits
+	Signers  git.Verifier // verifies a new commit's parent; nil for no check
+	Unsigned string       // the fix, the last line of the error about unsigned commits
 }
 
-// Session is a user's view of the users' branch, of the state branch and, if Client is set, of the cluster.
+// Session is a user's view of the users' branch, the state branch and, if Client is set, the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
-	Tip    *source.Branch  // the newest commit of the users' branch
-	State  source.Snapshot // nil if there is no state branch
+	Tip    *source.Branch  // newest commit of the users' branch
+	State  source.Snapshot // nil without a state branch
 	States *source.States
 	UID    string                 // the cluster's uid on the state branch; "" if not recorded
-	Apps   map[string]rollout.App // by name: the apps in the configuration, and the apps that only have a record
+	Apps   map[string]rollout.App // by name; configured apps, and apps with only a record
 
-	Client *cluster.Client // nil if the session does not read the cluster
-	Within []string        // the namespaces that are read; nil for all
-	Note   string          // why the cluster is not read, or only a part of it; for users
+	Client *cluster.Client // nil if the cluster is not read
+	Within []string        // namespaces that are read; nil for all
+	Note   string          // why the cluster is not fully read; for users
 
 	reader  *source.Reader
 	mu      sync.Mutex
-	seen    map[string]status.App // cached status of healthy apps
-	touched map[string]int        // key: app; value: number of calls of Touch
+	seen    map[string]status.App // of healthy apps
+	touched map[string]int        // by app: number of calls of Touch
 }
 
 // New returns a Session. Call Refresh before the other methods.
@@ -60,7 +60,7 @@ func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
 
-// Refresh fetches from Git. It reports whether the users' branch, the state branch or a proposal has changed.
+// Refresh fetches from Git. changed means that the users' branch, the state branch or a proposal changed.
 func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -90,11 +90,11 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // set this last, so that the next Refresh reads these commits if this Refresh is cancelled
+	w.Heads = heads // last, so that after a cancellation the next Refresh reads these commits
 	return true, nil
 }
 
-// At sets Tip to a commit, and Apps to the apps in that commit's configuration and on the state branch.
+// At sets Tip to a commit, and Apps to the apps in the commit's configuration and on the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest valid configuration in a commit and its ancestors. It reads at most 1000 commits.
+// configBefore returns the newest valid configuration of a commit and its ancestors, at most 1000 commits.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -132,7 +132,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, or "" if the newest configuration is in force.
+// Warning returns why an older configuration is in force, or "" for the newest.
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -144,13 +144,13 @@ func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config returns the cluster's configuration. If the newest is invalid, it is the last valid one.
+// Config returns the cluster's newest valid configuration.
 func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
 // Names returns the sorted names of the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app named in args, and sets w.Detail. If args is empty, it returns all apps.
+// Selected returns the app named in args, and sets w.Detail. Without args, all apps are returned.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -160,7 +160,7 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces in the apps' entries and records. It omits patterns with "*".
+// Namespaces returns the sorted namespaces in entries and records, without patterns with "*".
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
 		state, _ := states.Of(name) // an unreadable record is reported elsewhere
@@ -173,13 +173,13 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError is the error for an unknown app. It suggests similar names.
+// NoAppError is the error for an unknown app, with similar names.
 type NoAppError string
 
 // Error returns the message.
 func (e NoAppError) Error() string { return string(e) }
 
-// App returns an app by name. If the app is unknown, the error suggests similar names.
+// App returns an app by name, or NoAppError.
 func (w *Session) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {
@@ -199,7 +199,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers the input of an app's decision as the reconciler does. If Client is nil, Input reads only Git.
+// Input gathers a decision's input like the reconciler; without Client, only from Git.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// If the head is held or rejected, its workloads must not be applied. So read the recorded commits for the workloads.
+	// A held or rejected head must not be applied, so read the recorded commits.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -228,11 +228,10 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	return in, errors.Join(err, failed)
 }
 
-// errNotNeeded is the error for a commit that is not read because no decision needs it.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of an app whose newest render is head. If "needed" is false, the Gatherer reads no
-// other commit. It stores errors of Git and of the cluster in *failed, except errors about a missing or invalid commit.
+// gatherer returns an app's Gatherer. If "needed" is false, no commit besides head is read. *failed gets errors of Git
+// and of the cluster, except errors about a missing or invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -266,7 +265,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	return g
 }
 
-// Head returns the app's render at the newest commit of the users' branch, or its error.
+// Head returns the app's render at the users' branch, or its error.
 func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
@@ -276,7 +275,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt renders an app at a commit, with the folder and settings that the app has there.
+// RenderAt renders an app at a commit, with the app's settings there.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -285,7 +284,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns the names of apps that have a record and are not in the configuration.
+// Unlisted returns the names of apps with a record that are not in the configuration.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Undo holds the settings for the undo of a release.
+// Undo holds the settings of an undo.
 type Undo struct {
 	To     string // the version to restore: a template hash or a full commit id; "" for the previous version
 	Reason string
-	Depth  int // maximum number of state commits to read
+	Depth  int // limit of state commits to read
 }
 
-// UndoOrder returns the proposal to undo an app's release. If the proposal has no edits, its Effect gives the reason.
+// UndoOrder returns the proposal to undo an app's release. Without edits, Effect gives the reason.
 func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -81,7 +81,6 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 	return to, nil
 }
 
-// order returns the change that restores a version.
 func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Change, error) {
 	old, err := b.Repo.Snapshot(ctx, to.Commit)
 	if err != nil {
@@ -90,14 +89,14 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// The head cannot be rendered, so the app's files at the head are unknown. Restore all files of the older version.
+		// The head cannot be rendered, so the app's files there are unknown. Restore all older files.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
 	if err != nil {
 		return propose.Change{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
 	}
-	var all []*rollout.Render // at the branch's newest commit, of the apps that can be rendered
+	var all []*rollout.Render // of the apps that can be rendered at the branch's newest commit
 	for _, name := range b.Names() {
 		if r := b.Head(b.Apps[name]).Render; r != nil {
 			all = append(all, r)
@@ -113,7 +112,6 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	return o, nil
 }
 
-// pushProposal pushes a proposal, and returns a text for the user with the command to merge it.
 func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
 	if err == nil {
@@ -138,7 +136,7 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 		said += "  " + page + "\n"
 	}
 	said += "  " + fmt.Sprintf(propose.MergeCommand, o.Branch)
-	if strings.Contains(o.Branch, "+") { // the reconciler does not remove a branch that is about several apps
+	if strings.Contains(o.Branch, "+") { // the reconciler removes no branch of several apps
 		said += " && git push --delete origin " + o.Branch
 	}
 	return w.warned(said), nil

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. Each check reads the file, so that changes take effect at once.
+// Access is the file with the users' rights. Each check reads the file, so changes take effect at once.
 type Access struct{ File string }
 
 // rules are the contents of the file of rights. An example:
@@ -43,8 +43,8 @@ type rules struct {
 }
 
 type right struct {
-	Apps  []string       `json:"apps"`  // patterns of app names; * matches any number of characters
-	Verbs []rollout.Verb `json:"verbs"` // a subset of propose.Verbs
+	Apps  []string       `json:"apps"`  // patterns; * matches any number of characters
+	Verbs []rollout.Verb `json:"verbs"` // from propose.Verbs
 }
 
 type personRule struct {
@@ -62,13 +62,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check returns an error if the file is invalid. The program calls it at its start.
+// Check returns an error if the file is invalid.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file, and refuses unknown fields. Its errors are rollout.InvalidErrors or errors of the file system.
+// read parses the file, and refuses unknown fields. Errors are rollout.InvalidErrors or from the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -139,19 +139,19 @@ func (r right) on(app string) []rollout.Verb {
 	return nil
 }
 
-// NewToken returns a sign-in token of 160 random bits, and the token's digest for the file of rights.
+// NewToken returns a sign-in token of 160 random bits, and its digest.
 func NewToken() (token, digest string) {
 	token = "gitrollout_" + rand.Text() + rand.Text()[:6]
 	return token, digestOf(token)
 }
 
-// digestOf returns the SHA-256 of a token. A slow password hash is not needed, because tokens are long and random.
+// digestOf returns the SHA-256 of a token. Long random tokens need no slow password hash.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is a signed-in user, and the author of the commits that the user's actions make.
+// Person is a signed-in user, the author of the user's commits.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns the verbs that a user may use for an app. If the user's token is no longer in the file, it returns none.
+// may returns a user's verbs for an app; none after the user's token left the file.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

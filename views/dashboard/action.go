@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs users' actions. The page shows the user the returned text or the error.
+// Actor performs users' actions. The page shows the text or the error.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ofApp returns a handler that calls "answer" with the app in the URL's path. For an unknown app, it responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))
@@ -22,7 +21,7 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 	}
 }
 
-// mayRead returns the status 200 for a user with a right to the app, else another status with the reason.
+// mayRead returns status 200 for a user with a right to the app.
 func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 	if !s.acts() {
 		return http.StatusForbidden, "this page has no sign-in"
@@ -41,7 +40,6 @@ func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 	return http.StatusOK, ""
 }
 
-// seenBy returns an app's data without the queries of metrics, unless the user has a right to the app.
 func (s *Server) seenBy(r *http.Request, d Detail) Detail {
 	if code, _ := s.mayRead(r, d.App.App); code != http.StatusOK {
 		d.Metrics = withoutQueries(d.Metrics)
@@ -53,8 +51,8 @@ func withoutQueries(all []status.Metric) []status.Metric {
 	return slices.Compact(rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m }))
 }
 
-// forPeople returns a handler for data that may contain credentials: manifests, events and logs. Only users with a
-// right to the app get the data. Errors name the command that shows the data, in which APP stands for the app.
+// forPeople returns a handler for data that may contain credentials, so users need a right to the app. Errors name the
+// equivalent command, in which APP stands for the app.
 func (s *Server) forPeople(what, command string, answer func(http.ResponseWriter, *http.Request, Detail),
 ) http.HandlerFunc {
 	return s.ofApp(func(w http.ResponseWriter, r *http.Request, app Detail) {

@@ -14,35 +14,35 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the status of each app, and numbers the changes. A browser gets the changes after the last number it has.
+// Board holds the apps' status, and numbers the changes. A browser gets the changes after its last number.
 type Board struct {
-	Cluster string // the cluster's name
-	epoch   string // a random id of this process; numbers of other processes are invalid
+	Cluster string
+	epoch   string // random id of this process; other processes' numbers are invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
-	noted   int64 // number of the last change of note
+	noted   int64 // last change of note
 	apps    map[string]*shown
-	gone    map[string]int64 // key: a removed app; value: the number of the removal
-	forgot  int64            // removals up to this number are no longer in gone
+	gone    map[string]int64 // by removed app: the removal's number
+	forgot  int64            // removals up to this number are not in gone
 	changed chan struct{}    // closed at the next change
 }
 
 type shown struct {
 	app         status.App
 	row         Row
-	json        []byte // app as JSON
-	number      int64  // number of the last change to app
-	rowNumber   int64  // number of the last change to row
-	moves       *moves // nil if there are no samples
+	json        []byte // app
+	number      int64  // last change to app
+	rowNumber   int64  // last change to row
+	moves       *moves // nil without samples
 	rowAsBefore []byte
 }
 
-// maxGone limits the removals in Board.gone. A browser that may have missed a dropped removal gets all apps.
+// maxGone limits Board.gone. A browser that may have missed a dropped removal gets all apps.
 const maxGone = 1000
 
-// NewBoard returns an empty board for a cluster. The note tells users why there are no apps yet.
+// NewBoard returns an empty board. The note tells users why there are no apps yet.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		Cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -50,7 +50,7 @@ func NewBoard(cluster, note string) *Board {
 	}
 }
 
-// Show adds or updates apps, removes the apps in "gone", and sets the note. New samples have the time "now".
+// Show adds or updates apps, removes "gone", and sets the note. now is the time of new samples.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {
@@ -131,7 +131,7 @@ func (b *Board) Names() []string {
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing returns the status of all apps, sorted by name, without the queries of metrics.
+// Listing returns the status of all apps by name, without metric queries.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,11 +147,11 @@ func (b *Board) Listing() status.Listing {
 type Detail struct {
 	status.App
 	Short   map[string]string   `json:"shortImages"`         // images in short form, by version; "" for the newest version
-	Samples map[string][]Sample `json:"samples,omitempty"`   // key: workload
-	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
+	Samples map[string][]Sample `json:"samples,omitempty"`   // by workload
+	Board   string              `json:"boardNote,omitempty"` // about the whole cluster
 }
 
-// app returns the data of an app's page, and the number of the last change of the app or of the board's note.
+// app returns an app page's data, and the last change of the app or the note.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +179,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest number. If number is too old or invalid, f has all apps.
+// since returns the changes after a number. For an outdated or invalid number, f has all apps.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,7 +199,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake returns a channel that Show closes at the next change.
+// wake returns a channel that the next change closes.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

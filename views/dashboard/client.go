@@ -14,11 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads apps from a reconciler's dashboard, with measurements that are not recorded in Git yet.
+// Client reads apps from a reconciler's dashboard, with measurements that Git lacks.
 type Client struct {
 	base   *url.URL
 	client *http.Client
-	args   []string // the name of one app; empty for all apps
+	args   []string // one app; empty for all apps
 	seen   status.Listing
 }
 
@@ -27,11 +27,10 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrNoSuchApp is the error of Refresh for an app that the dashboard does not have.
+// ErrNoSuchApp is the error of Refresh for an unknown app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client for the app named in args, or for all apps if args is empty. Call Refresh before Listing.
-// If the address is invalid, NewClient returns an error.
+// NewClient returns a Client for the app named in args, or for all apps. Call Refresh before Listing.
 func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -69,7 +68,7 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 // Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests a resource and decodes it. It ignores unknown fields, which a newer server may send.
+// get requests a resource and decodes JSON. Unknown fields are ignored, because a newer server may send them.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

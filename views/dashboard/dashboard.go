@@ -1,5 +1,4 @@
-// Package dashboard serves web pages and JSON about a cluster's releases: a page for all apps and a page for each app.
-// Server-sent events keep the pages current. The package makes no decisions about releases.
+// Package dashboard serves web pages and JSON about a cluster's releases. Server-sent events keep the pages current.
 package dashboard
 
 import (
@@ -20,34 +19,34 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads the data on an app's page that is not on the Board. If this fails, the page shows the error.
+// Records reads data of an app's page that the Board lacks. The page shows an error.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
-	Objects(ctx context.Context, app string) (Diff, error) // the objects that should be in the cluster now
+	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster now
 	History(ctx context.Context, app string) (History, error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
-// Pod has a pod's events and, if the pod is not ready, the last lines of its logs.
+// Pod has a pod's events and, if the pod is not ready, its logs' last lines.
 type Pod struct {
 	Events []status.Transition `json:"events,omitempty"`
-	Logs   []Object            `json:"logs,omitempty"`  // one for each container
-	Notes  []string            `json:"notes,omitempty"` // data that is missing, with reasons
+	Logs   []Object            `json:"logs,omitempty"`  // by container
+	Notes  []string            `json:"notes,omitempty"` // missing data, with reasons
 }
 
-// Diff holds a release's changes, with one Object for each changed object. Values of Secrets are masked.
+// Diff holds a release's changed objects. Values of Secrets are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is nothing to compare
 	Objects []Object `json:"objects"`
-	Note    string   `json:"note,omitempty"` // data that is missing, with reasons
+	Note    string   `json:"note,omitempty"` // missing data, with reasons
 }
 
 // Object is an object, an object's change, or a container's log.
 type Object struct {
 	Name string `json:"name"`           // kind and name, or the container's name
 	Verb string `json:"verb,omitempty"` // added, removed or changed
-	Text string `json:"text"`           // YAML, a unified diff, or the lines of the log
+	Text string `json:"text"`           // YAML, a unified diff, or log lines
 }
 
 // History is an app's history on the state branch.
@@ -56,10 +55,10 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are the forge's URL patterns, in which {} stands for a commit id or a branch. Without a forge, they are "".
+// Links are the forge's URL patterns, "" without a forge. {} stands for a commit id or a branch.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
-	Branch string `json:"branch,omitempty"` // the page with a branch's pull requests
+	Branch string `json:"branch,omitempty"` // a branch's pull requests
 }
 
 // Options are a Server's dependencies and settings.
@@ -67,11 +66,11 @@ type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// If Secure is set, the cookies are sent only over https.
+	// Secure sends cookies only over https.
 	Secure bool
-	Access *Access // nil for a read-only dashboard
-	Actor  Actor   // nil for a read-only dashboard
-	OIDC   *OIDC   // nil if users sign in only with tokens
+	Access *Access // nil if read-only
+	Actor  Actor   // nil if read-only
+	OIDC   *OIDC   // nil for sign-in only with tokens
 }
 
 // Server serves the pages and the API.
@@ -83,7 +82,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a Server, which the caller passes to an HTTP server as a handler.
+// New returns a Server, an http.Handler.
 func New(o Options) (*Server, error) {
 	symbol := func(p rollout.Phase) string { return symbols[p] }
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
@@ -125,11 +124,11 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy of all responses. Pages may load files only from this server.
+// policy is the Content-Security-Policy. Files may come only from this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the security headers and serves the request. It refuses other sites' requests, except safe methods.
+// ServeHTTP sets the security headers and serves the request. Other sites' unsafe requests are refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -149,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known := r.PathValue("app"), s.Board.Names()
-		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may not have its apps yet
+		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may lack apps yet
 		var near []string
 		if missing {
 			near = rollout.Closest(app, known)
@@ -164,7 +163,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// plain serves all apps as one page, for browsers without JavaScript.
+// plain serves all apps as a page without JavaScript.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	all, _, _, _ := s.Board.since(0)
@@ -184,20 +183,20 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the browser has closed the connection
+	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the connection is closed
 }
 
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(data) // fails only if the browser has closed the connection
+	_ = json.NewEncoder(w).Encode(data) // fails only if the connection is closed
 }
 
 func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// sendRead responds with data, or with 502 and the error, unless the browser has cancelled the request.
+// sendRead responds with data, or with 502 and the error unless the browser has cancelled the request.
 func sendRead(w http.ResponseWriter, data any, err error) {
 	switch {
 	case err == nil:

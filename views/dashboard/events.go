@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heartbeat is the interval between empty messages, which keep proxies from closing an idle stream.
+	// heartbeat is the interval between empty messages, so that proxies do not close an idle stream.
 	heartbeat = 15 * time.Second
-	// together is how long an event waits after a change, so that it also contains the next changes.
+	// together delays an event after a change, to contain the next changes.
 	together = 100 * time.Millisecond
-	// writeTimeout limits the time for a single write to a browser.
+	// writeTimeout limits a single write to a browser.
 	writeTimeout = 20 * time.Second
 )
 
@@ -23,8 +23,8 @@ type message struct {
 	data      any
 }
 
-// events streams the changes of all apps, or of one app (?app=NAME). A browser that connects again sends the id of its
-// last event (Last-Event-ID or ?since=), and gets all later changes. Without a valid id, it gets the full data.
+// events streams the changes of all apps, or of one app (?app=NAME). After a reconnection, the last event's id
+// (Last-Event-ID or ?since=) selects all later changes. Without a valid id, the full data is sent.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -63,7 +63,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns a message with the changes after the number "known". If there are none, the result "news" is false.
 func (s *Server) next(r *http.Request, name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
@@ -81,7 +80,6 @@ func (s *Server) next(r *http.Request, name string, known int64) (m message, num
 	return m, number, number > known
 }
 
-// write sends an event with the server's time. For a message without an event, it sends a heartbeat.
 func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
 	text := ": alive\n\n"
 	if m.event != "" {
@@ -105,7 +103,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number in the first id that this process has issued. If it has issued none, parse returns 0.
+// parse returns the number in the first id that this process has issued, or 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed copies the reconciler's reports to a board, and does not delay the reconciler. It queues each app's last report.
+// Feed queues each app's last report for a board, without delay for the reconciler.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -22,17 +22,17 @@ type Feed struct {
 	mu    sync.Mutex
 	looks map[string]report.App
 	gone  map[string]bool
-	note  string // the last Problem of a report
+	note  string // last Problem
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. It logs errors with the function "warn", and recovered panics with "fail".
+// NewFeed returns a Feed. "warn" logs errors, and "fail" logs recovered panics.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell queues a report of the reconciler for Run. It does not wait for the board.
+// Tell queues a report for Run, and does not wait for the board.
 func (f *Feed) Tell(r report.Report) {
 	f.mu.Lock()
 	news := len(r.Apps)+len(r.Gone) > 0
@@ -76,7 +76,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns the status in a report. After a panic, it returns a status with a note instead.
+// statusOf returns the status in a report or, after a panic, a status with a note.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

@@ -21,15 +21,15 @@ type OIDC struct {
 	ClientID string
 	Secret   string   // "" for a public client
 	URL      string   // the dashboard's URL, as browsers see it
-	Scopes   []string // scopes to request in addition to openid, profile and email
-	// Unverified accepts an email without the claim email_verified. This is unsafe if users can choose their email.
+	Scopes   []string // besides openid, profile and email
+	// Unverified accepts an email without email_verified. This is unsafe if users can choose their email.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil until the provider's metadata was read
+	provider *oidc.Provider // nil until the metadata was read
 }
 
-// flow is the data of a sign-in in progress. A cookie in the browser stores it.
+// flow is a sign-in in progress, stored in a cookie.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -38,15 +38,15 @@ type flow struct {
 const (
 	flowCookie = "gitrollout_signin"
 	flowTime   = 10 * time.Minute
-	oidcWait   = 20 * time.Second // timeout for all requests to the provider in a handler
+	oidcWait   = 20 * time.Second // for all requests to the provider in a handler
 )
 
-// setup reads the provider's metadata at the first sign-in. So the dashboard can start while the provider is down.
+// setup reads the provider's metadata at the first sign-in, so the dashboard can start without the provider.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider needs this context later to fetch keys. So it must not be cancelled at the end of this request.
+		// The provider fetches keys later with this context, so this request's end must not cancel the context.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -74,7 +74,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// This cookie is Lax: browsers send no Strict cookie when the provider, which is another site, redirects here.
+	// Lax, because browsers send no Strict cookie after a redirect from the provider's site.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -106,11 +106,10 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// This page opens the dashboard, because browsers would not send the session's Strict cookie after a redirect.
+	// This page opens the dashboard, because browsers would not send the Strict cookie after a redirect.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster})
 }
 
-// person exchanges an authorization code for an ID token, and returns the user in the token.
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
 	config, provider, err := o.setup(ctx)
 	if err != nil {

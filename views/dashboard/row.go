@@ -12,27 +12,27 @@ import (
 type Row struct {
 	App       string        `json:"app"`
 	Namespace string        `json:"namespace,omitempty"`
-	Images    string        `json:"images,omitempty"` // images of the newest version, in short form
+	Images    string        `json:"images,omitempty"` // of the newest version, in short form
 	Phase     rollout.Phase `json:"phase"`
-	Needs     bool          `json:"needs,omitempty"` // the app needs a user's action
+	Needs     bool          `json:"needs,omitempty"` // needs a user's action
 	Held      string        `json:"held,omitempty"`  // label of a held app: held, waiting or running hooks; else ""
-	Text      string        `json:"text,omitempty"`  // the reason of Held, or the condition for which the app waits
+	Text      string        `json:"text,omitempty"`  // the reason of Held, or the awaited condition
 	Due       *time.Time    `json:"due,omitempty"`
-	Step      int           `json:"step,omitempty"` // step of the least advanced workload, from 1; 0 if no workload moves
+	Step      int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if no workload moves
 	Of        int           `json:"of,omitempty"`
 	Name      string        `json:"name,omitempty"`   // text of the step; "no steps" for a release without steps
 	Weight    int           `json:"weight,omitempty"` // desired percent of the new version
 	Real      int           `json:"real,omitempty"`   // actual percent of the new version
 	Ready     int           `json:"ready,omitempty"`
-	Replicas  int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit    string        `json:"commit,omitempty"`   // of the newest version, as are Subject, Author and Since
+	Replicas  int           `json:"replicas,omitempty"` // desired, of both versions; 0 if the cluster was not read
+	Commit    string        `json:"commit,omitempty"`   // of the newest version, like Subject, Author and Since
 	Subject   string        `json:"subject,omitempty"`
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`
 	Warnings  int           `json:"warnings,omitempty"`
 }
 
-// maxText limits each text in a row, in characters.
+// maxText limits a row's texts, in characters.
 const maxText = 160
 
 func rowOf(a status.App) Row {
@@ -69,7 +69,7 @@ func rowOf(a status.App) Row {
 	return r
 }
 
-// symbols has the symbol of each phase, as on the terminal.
+// symbols has the phases' symbols, as on the terminal.
 var symbols = map[rollout.Phase]string{
 	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
 	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",

@@ -14,25 +14,25 @@ type Sample struct {
 	At     time.Time `json:"at"`
 	Weight int       `json:"weight"` // desired percent of the new version
 	Real   int       `json:"real"`   // actual percent of the new version
-	New    int       `json:"new"`    // number of ready pods of the new version
-	Old    int       `json:"old"`    // number of ready pods of the stable version
-	Want   int       `json:"want"`   // number of desired pods
+	New    int       `json:"new"`    // ready pods of the new version
+	Old    int       `json:"old"`    // ready pods of the stable version
+	Want   int       `json:"want"`   // desired pods
 }
 
-// maxSamples limits a workload's samples, and maxDrawn the apps that have samples. All samples take about 3 MB.
+// Limits for a workload's samples and the apps with samples, about 3 MB in all.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds the samples of an app's release, until the next release begins.
+// moves holds the samples of a release, until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records a sample of an app during a release, and a last sample after the release. The receiver may be nil.
+// add records samples during a release, and a last sample afterwards. The receiver may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -42,7 +42,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 		return m
 	}
 	if !moving {
-		m.release = "" // this sample is the last, so later calls record none
+		m.release = "" // later calls record no sample
 	}
 	m.last = now
 	for _, w := range a.Workloads {
@@ -68,7 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s, unless only its time differs from the last sample. It drops every second sample of a full list.
+// appended adds s, unless only the time differs from the last sample. A full list loses every second sample.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]
@@ -86,7 +86,6 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy of the samples. The caller can read it while the method "add" runs.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

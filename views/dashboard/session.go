@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals the cookies with a key of this process, so that a restart signs out all users.
+// sessions seals cookies with a key of this process, so a restart signs out all users.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // key: CSRF token of a session whose user has signed out; value: the session's expiry
+	ended map[string]time.Time // key: CSRF token of a signed-out session; value: expiry
 }
 
 const sessionTime = 8 * time.Hour
@@ -43,7 +43,7 @@ func newSessions(now func() time.Time, secure bool) *sessions {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}
 }
 
-// seal encodes data with a MAC. Only this process can open it, and only for the same purpose.
+// seal encodes data with a MAC. Only this process can open the result, for the same purpose.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *sessions) seal(purpose string, data any) (string, error) {
 
 func (s *sessions) mac(purpose, body string) []byte {
 	m := hmac.New(sha256.New, s.key)
-	_, _ = m.Write([]byte(purpose + "\x00" + body)) // a hash's Write never fails
+	_, _ = m.Write([]byte(purpose + "\x00" + body)) // never fails
 	return m.Sum(nil)
 }
 
@@ -74,7 +74,7 @@ func (s *sessions) open(purpose, sealed string, data any) error {
 	return json.Unmarshal(raw, data)
 }
 
-// of returns the valid session of a request, or nil if the request has none.
+// of returns a request's valid session, or nil.
 func (s *sessions) of(r *http.Request) *session {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out. Copies of the session's cookie then are invalid, too.
+// end signs a user out, and invalidates copies of the session's cookie.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request with a session cookie or a bearer token. With a bearer token, the session (of)
-// is nil, and no CSRF check is needed, because other sites cannot make a browser send this token.
+// signedIn returns the user of a request with a session cookie or a bearer token. For a bearer token, the session (of)
+// is nil: no CSRF check is needed, because other sites cannot make a browser send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -128,17 +128,17 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 	return of.Person, of, true
 }
 
-// self is the response to GET /api/v1/me, with data about the current user.
+// self is the response to GET /api/v1/me.
 type self struct {
-	Actions bool           `json:"actions"` // the dashboard accepts actions
+	Actions bool           `json:"actions"`
 	OIDC    bool           `json:"oidc"`
 	Name    string         `json:"name,omitempty"` // "" if no user is signed in
 	Email   string         `json:"email,omitempty"`
 	CSRF    string         `json:"csrf,omitempty"`
-	May     []rollout.Verb `json:"may"` // the user's verbs for the app in ?app=
+	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// rules returns the access rules. If the file is unreadable, rules responds with the error and returns nil.
+// rules returns the access rules, or responds with the error and returns nil.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes a request's JSON, and returns the access rules. It requires the JSON content type, which forms of
-// other sites cannot send. After an error, it responds with the error and returns nil.
+// receive decodes JSON and returns the access rules, or responds with the error and returns nil. The JSON content type
+// is required, because other sites' forms cannot send it.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -184,7 +184,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rule
 	return s.rules(w)
 }
 
-// signIn handles POST /api/v1/session, a request with a sign-in token.
+// signIn handles POST /api/v1/session, with a sign-in token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
@@ -215,7 +215,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, map[string]string{})
 }
 
-// same compares two secrets in constant time. It reports whether they are equal and not empty.
+// same compares secrets in constant time. Empty secrets are not the same.
 func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

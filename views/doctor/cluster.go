@@ -27,35 +27,35 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the minor number of the oldest supported Kubernetes version. In this version, server-side apply
-// is stable, and keeps other managers' fields.
+// oldestKubernetes is the oldest supported minor version, where server-side apply is stable, and keeps other managers'
+// fields.
 const oldestKubernetes = 25
 
-// App is an app in Git, or an app with a record on the state branch.
+// App is an app in Git, or with a record on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // the app's record has a commit, because gitrollout has deployed or adopted the app
-	Render   *rollout.Render // nil if the app cannot be rendered
-	Has      []rollout.Ref   // the objects in the record, which gitrollout has applied
+	Known    bool            // deployed or adopted: the record has a commit
+	Render   *rollout.Render // nil if rendering fails
+	Has      []rollout.Ref   // recorded objects, applied by gitrollout
 	Restarts bool            // the promotion file restarts the app's pods
 
-	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
-	unread    error             // why a file is missing in Encrypted
+	Encrypted map[string][]byte // by file in Render.Unopened: the content
+	unread    error             // why Encrypted lacks a file
 }
 
 // Cluster is the cluster to examine, with the apps in Git.
 type Cluster struct {
 	Config *rest.Config
 	As     string // the account whose rights are checked; "" for the account of Config
-	Name   string // the cluster's name in Git
+	Name   string // in Git
 	UID    string // the cluster's uid on the state branch; "" if not recorded
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
-	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
+	Namespaces   []string // that gitrollout may use; empty for all
 	IdentifiedBy string   // the namespace whose uid identifies the cluster on the state branch
 
-	// OtherOwners returns signs that other controllers manage the objects. If signs cannot be read, OtherOwners is nil.
+	// OtherOwners returns signs that other controllers manage the objects; nil if signs cannot be read.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -77,11 +77,11 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, cmp.Or(errs[:]...)
 }
 
-// Examine checks the cluster and adds findings to e. The function "now" returns this machine's time.
+// Examine adds findings about the cluster to e. "now" returns this machine's time.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // without As, the kubeconfig's own impersonation stays
+	if c.As != "" { // otherwise, the kubeconfig's own impersonation stays
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -128,7 +128,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	c.examineUID(ctx, e, client)
 }
 
-// examineHands reports other controllers that own objects of the apps, and would overwrite gitrollout's changes.
+// examineHands reports other controllers that would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -159,27 +159,26 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// rightsExam collects the rights that the apps need, and checks them.
 type rightsExam struct {
 	e      *Examination
 	client clients
 	who    string
 	wanted map[right]bool
 
-	namespaces []string // Cluster.Namespaces
+	namespaces []string
 }
 
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch is for all apps. So it needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
+		// A watch for all apps needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // the app is held (phase Held), because gitrollout may not use the namespace
+			return // held, because gitrollout may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -206,7 +205,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds the rights that an app needs. A kind that the cluster does not serve is added to the map "missing".
+// needsOfApp adds an app's rights. Kinds that the cluster does not serve are added to "missing".
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -217,7 +216,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			if namespace = ""; len(x.namespaces) > 0 {
-				return nil // the app is held (phase Held)
+				return nil // the app is held
 			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
@@ -249,12 +248,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
-	for _, ref := range app.Has { // after an error, the kind is gone, and there is nothing to prune
+	for _, ref := range app.Has { // after an error, the kind is gone, without objects to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease adds the rights that releases of a workload need, except the rights to write objects of the app.
+// needsOfRelease adds rights for a workload's releases, without writes of the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -264,7 +263,7 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	// A restart deletes pods. gitrollout also deletes unready pods if the workload's controller does not replace them.
+	// A restart deletes pods. gitrollout also deletes unready pods that the workload's controller does not replace.
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
@@ -281,7 +280,6 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 	}
 }
 
-// ask asks the API server whether the account has each right. It reports missing rights by namespace and resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -336,7 +334,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks that analyses' Secrets exist, and have the needed label and keys. It keeps no values.
+// examineSecrets checks the label and keys of analyses' Secrets. No value is kept.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}
@@ -374,7 +372,6 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clie
 	}
 }
 
-// examineUID compares the cluster's uid with the uid on the state branch.
 func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients) {
 	of, role := c.IdentifiedBy, "its Role there"
 	if of == metav1.NamespaceSystem {

@@ -1,4 +1,4 @@
-// Package doctor has the checks of two commands: "validate" checks a tree, "doctor" checks Git, cluster and clocks.
+// Package doctor has the checks of two commands: "validate" for a tree, "doctor" for Git, cluster and clocks.
 package doctor
 
 import (
@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination holds the findings about Git and the cluster. It is the JSON output of the command "doctor".
+// Examination holds the findings about Git and the cluster, in JSON for "doctor".
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -17,7 +17,7 @@ type Examination struct {
 
 // Finding is the result of one check.
 type Finding struct {
-	Check   string `json:"check"` // such as git.read or cluster.rights
+	Check   string `json:"check"` // such as git.read
 	Status  Health `json:"status"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
@@ -29,12 +29,12 @@ type Health string
 // The outcomes of a check.
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // the checked setting works, but may be a mistake
-	Problem Health = "problem" // gitrollout would hold an app (phase Held), or start no release
-	Unknown Health = "unknown" // this machine cannot do the check
+	Warning Health = "warning" // works, but may be a mistake
+	Problem Health = "problem" // gitrollout would hold an app, or start no release
+	Unknown Health = "unknown" // this machine cannot check
 )
 
-// Add records the result of a check. "fix" is "" if the user need do nothing, or if no fix is known.
+// Add records a check's result. "fix" is "" if no fix is needed or known.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // a server's message may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

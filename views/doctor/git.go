@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix returns the fix for an error of Git, or "" if no fix is known.
+// GitFix returns the fix for an error of Git, or "".
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -30,20 +30,20 @@ func GitFix(err error) string {
 	}
 }
 
-// Git holds the inputs for the checks of a readable repository and its forge.
+// Git holds the inputs for checks of a repository and its forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
 	Branch  *source.Branch // the users' branch
 	Cluster string
-	Own     string // gitrollout's namespace, where no app may write
+	Own     string // gitrollout's namespace, forbidden to apps
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
 	NoPush  bool          // skip the test push
-	Forge   forge.Options // used if the configuration names a forge
+	Forge   forge.Options // for a forge in the configuration
 }
 
-// Examine checks the repository and the forge, and adds findings to e. The function "now" returns this machine's time.
+// Examine adds findings about the repository and the forge to e. "now" returns this machine's time.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,12 +75,11 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
-	// The request needs no credentials, because only the response's Date header is used.
+	// Only the Date header is used, so the request needs no credentials.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
 
-// examineApps reports warnings, apps with forbidden objects, and apps that cannot be rendered.
 func (g Git) examineApps(e *Examination) {
 	broken, forbidden := len(g.Branch.InvalidNames), 0
 	var first error
@@ -115,7 +114,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes a test branch and deletes it. No other request shows whether the server accepts pushes.
+// examinePush pushes and deletes a test branch. No other request shows whether the server accepts pushes.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -148,7 +147,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
-// examineForge asks the forge whether the branches are protected. It needs no administrator rights.
+// examineForge checks the protection of the branches, without administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
@@ -175,7 +174,7 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	g.examineOwners(ctx, e)
 }
 
-// examineOwners checks whether the forge requires the code owners' review before a merge to the users' branch.
+// examineOwners checks whether a merge to the users' branch requires the code owners' review.
 func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	const check = "forge.owners"
 	var file string

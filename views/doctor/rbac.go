@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns YAML with the minimal roles and bindings for gitrollout's account (namespace/name) and for the apps'
-// service accounts. It requests only discovery data. Each unknown kind becomes a YAML comment.
+// RBAC returns YAML with minimal roles and bindings for gitrollout's account (namespace/name) and the apps' service
+// accounts. Only discovery data is requested. Unknown kinds become YAML comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -57,7 +57,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // the namespace's uid identifies the cluster
+	add(identity, " namespaces "+identifiedBy, "get") // the uid identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -67,7 +67,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 		}
 		namespace, account, _ := strings.Cut(at.account, "/")
 		name := "gitrollout"
-		if at.account != own { // a namespace can have several accounts' roles, so their names differ
+		if at.account != own { // names differ, because a namespace can have several accounts' roles
 			name += "-" + namespace + "-" + account
 		}
 		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
@@ -79,7 +79,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes a rule for all resources of an API group that have the same verbs and the same resource name.
+// writeRules writes a rule for all resources of an API group with the same verbs and resource name.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // key: "group verbs name"; value: resources
 	for what, verbs := range rights {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report holds the problems of a tree. It is the JSON output of the command "validate".
+// Report holds the problems of a tree, in JSON for "validate".
 type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
@@ -23,28 +23,28 @@ type Report struct {
 	known    strategies.Known
 }
 
-// ClusterReport holds the problems in one cluster's part of a tree.
+// ClusterReport holds the problems of a cluster's part of a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
-	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // errors of the configuration and of promotion files
+	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
 	Allow    []string                `json:"allow,omitempty"` // YAML lines that would allow the forbidden objects
 }
 
-// AppReport is the summary of an app's render, or the render's error.
+// AppReport is the summary of an app's render, or the error.
 type AppReport struct {
 	App       string                 `json:"app"`
 	Path      string                 `json:"path"`
 	Release   rollout.Hash           `json:"release,omitempty"`
 	Objects   int                    `json:"objects"`
-	Staged    int                    `json:"staged"` // number of workloads with a Rollout document
+	Staged    int                    `json:"staged"` // workloads with a Rollout document
 	Error     *rollout.InvalidError  `json:"error,omitempty"`
 	Warnings  []string               `json:"warnings,omitempty"`
-	Detection []strategies.Detection `json:"detection,omitempty"` // the differences that the app's comparisons find
+	Detection []strategies.Detection `json:"detection,omitempty"` // differences that the app's comparisons find
 }
 
-// Add adds a cluster to the report, and sets the figures of the cluster's comparisons.
+// Add adds a cluster and the figures of the cluster's comparisons.
 func (r *Report) Add(c ClusterReport) {
 	if r.known == nil {
 		r.known = strategies.Known{}
@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. "own" is gitrollout's namespace. If "rules" is not nil, this policy
-// restricts apps in addition to the configuration. Check returns an error only if the tree is unreadable.
+// Check checks a cluster's part of a tree. "own" is gitrollout's namespace; non-nil "rules" restrict apps further. An
+// error means an unreadable tree.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -84,7 +84,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // by app; nil if the app cannot be rendered
+	known := map[string]*rollout.Render{} // by app; nil if rendering fails
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -117,7 +117,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// checkStrictly adds the errors that the API server would return. It checks only apps without another error.
+// checkStrictly adds the API server's errors, for apps without another error.
 func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
 	strict := render.Strict(slices.Collect(maps.Values(known)))
 	for i := range r.Apps {
@@ -165,7 +165,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. A second owner is an error, unless the object is equal and holds data.
+// claim makes an app the owner of its objects. A second owner is an error, except for an equal object with data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -192,7 +192,6 @@ func (a *AppReport) refuse(err error) {
 	}
 }
 
-// allowing returns YAML lines that would allow the forbidden objects: each entry's path, with the lines to add.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

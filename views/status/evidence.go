@@ -13,23 +13,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Analysis is an analysis run with the evidence of its comparisons.
+// Analysis is an analysis run with its comparisons' evidence.
 type Analysis struct {
 	rollout.AnalysisRun
 	Metrics []Progress `json:"metrics"`
 }
 
-// Progress is a metric's progress, with its evidence in place of the record of the sequential test.
+// Progress is a metric's progress, with evidence in place of the sequential test's record.
 type Progress struct {
 	rollout.MetricProgress
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
-// Evidence tells how much speaks against the new version. Without a sequential test, it has only the Note.
+// Evidence tells how much speaks against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
 	Value    float64 `json:"value,omitzero"`   // 1 before the first look
-	Release  float64 `json:"release,omitzero"` // the mean of all metrics that share the limit
-	Limit    float64 `json:"limit,omitzero"`   // the release fails when Release reaches Limit
+	Release  float64 `json:"release,omitzero"` // mean of all metrics that share the limit
+	Limit    float64 `json:"limit,omitzero"`   // at Release >= Limit, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
 	Requests struct {
 		Canary int `json:"canary"`
@@ -41,7 +41,7 @@ type Evidence struct {
 
 // Difference is the new version's share of bad requests minus stable's share, with the 95 % interval Low to High.
 type Difference struct {
-	Bound      float64 `json:"bound,omitzero"` // in a histogram, slower requests are bad
+	Bound      float64 `json:"bound,omitzero"` // in a histogram; slower requests are bad
 	Difference float64 `json:"difference"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -57,7 +57,7 @@ func (d Difference) String() (text string) {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// Analyses returns runs with their evidence. The parameter metrics has the known definitions of their metrics.
+// Analyses returns runs with evidence. metrics has the known definitions.
 func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analysis) {
 	for _, r := range runs {
 		a := Analysis{AnalysisRun: r}
@@ -73,7 +73,6 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// evidenceOf returns a metric's evidence, or nil for a metric that compares no versions.
 func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evidence {
 	e, s := &Evidence{}, p.Evidence
 	if last, _ := p.Last(); last.Phase == rollout.AnalysisPending {
@@ -98,13 +97,12 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 	return e
 }
 
-// rounded keeps four digits, so that an app changes seldom, and JSON can hold the number. Evidence may be infinite.
+// rounded keeps four digits, so that an app changes seldom, and JSON can hold infinite evidence.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v
 }
 
-// definedIn returns the metrics of all analyses in an app's documents.
 func definedIn(in strategies.Input) []rollout.Metric {
 	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
 	return slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...)

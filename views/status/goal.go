@@ -7,36 +7,36 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. Hash is empty for an app without releases. If Digest is empty, any content matches.
-// Both are empty if the newest commit cannot be rendered.
+// Goal is a condition to wait for. Hash is empty for an app without releases. An empty Digest matches any content. Both
+// are empty if the newest commit cannot be rendered.
 type Goal struct {
 	Until  string // an element of GoalNames()
 	Hash   rollout.Hash
-	Digest string // digest of the render
-	Commit string // the commit of the render, for texts
+	Digest string // of the render
+	Commit string // of the render, for texts
 }
 
-// GoalNames returns the possible values of Goal.Until.
+// GoalNames returns the values of Goal.Until.
 func GoalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
 
-// Ending is the outcome of a wait for a Goal.
+// Ending is the outcome of a wait.
 type Ending int
 
 // The outcomes of a wait.
 const (
-	NotYet  Ending = iota
-	Reached        // the goal is reached
-	Missed         // the goal cannot be reached: the version was rejected, reverted, or overtaken by a newer push
-	Stuck          // a user must act: the app is held, or it serves but is unhealthy
+	NotYet Ending = iota
+	Reached
+	Missed // the version was rejected, reverted, or overtaken by a newer push
+	Stuck  // a user must act: the app is held, or serves but is unhealthy
 )
 
-// Verdict is Judge's result, with a text for the user.
+// Verdict is Judge's result, with a user's text.
 type Verdict struct {
 	Ending Ending
 	Text   string
 }
 
-// Judge determines from the app's state whether the goal is reached, can still be reached, or cannot be reached.
+// Judge returns the present outcome of the wait.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
 	ours := s.Release != nil && s.Release.Hash == g.Hash
@@ -71,7 +71,6 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	return stuck(in)
 }
 
-// serves reports whether the app is Healthy and its stable or applied version is the goal's.
 func (g Goal) serves(in strategies.Input) bool {
 	s, isOurs := in.State, in.Source != nil && in.Source.Digest == g.Digest
 	if g.Digest == "" {
@@ -80,7 +79,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return isOurs && s.Phase == rollout.Healthy && (s.Held == nil || s.Held.Waits())
 }
 
-// overtaken reports whether the app runs or releases the head's version, and this is not the goal's version.
+// overtaken reports whether the app runs or releases the head's version, not the goal's.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
@@ -91,7 +90,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// stuck returns the verdict Stuck if the app is held until a user acts. It ignores State.Held from an older commit.
+// stuck returns Stuck if the app is held until a user acts. An older commit's State.Held is ignored.
 func stuck(in strategies.Input) Verdict {
 	h := in.State.Held
 	switch {

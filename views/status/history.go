@@ -9,28 +9,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Event is a commit on the state branch that changed an app's record.
+// Event is a state commit that changed an app's record.
 type Event struct {
 	Commit string
 	At     time.Time
-	State  rollout.State // the app's record at this commit
+	State  rollout.State // at this commit
 }
 
-// Outcome is the way in which a release ended.
+// Outcome is a release's end.
 type Outcome string
 
 // The outcomes of a release.
 const (
 	InFlight   Outcome = "inFlight"
 	Succeeded  Outcome = "healthy"    // it became stable
-	Refused    Outcome = "rejected"   // it was aborted or failed, and is not retried automatically
-	Reverted   Outcome = "reverted"   // it was reverted in Git, and the stable version serves
+	Refused    Outcome = "rejected"   // aborted or failed, and not retried automatically
+	Reverted   Outcome = "reverted"   // reverted in Git; the stable version serves
 	Superseded Outcome = "superseded" // a newer release replaced it
 	Applied    Outcome = "applied"    // an app without stages was updated to a commit
-	Recorded   Outcome = "recorded"   // it was already stable in the first record
+	Recorded   Outcome = "recorded"   // already stable in the first record
 )
 
-// History is the JSON or YAML output of the commands "history" and "events".
+// History is the output of the commands "history" and "events".
 type History struct {
 	App      string `json:"app"`
 	Cluster  string `json:"cluster"`
@@ -38,7 +38,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases or events are missing
 }
 
-// Past is a release in an app's history, with the transitions that its records show.
+// Past is a release in an app's history.
 type Past struct {
 	Images      []string           `json:"images,omitempty"`
 	Hash        rollout.Hash       `json:"hash,omitempty"`
@@ -46,36 +46,36 @@ type Past struct {
 	Author      string             `json:"author,omitempty"`
 	Subject     string             `json:"subject,omitempty"`
 	Started     time.Time          `json:"started"`
-	Ended       *time.Time         `json:"ended,omitempty"` // absent for the release in flight
+	Ended       *time.Time         `json:"ended,omitempty"` // absent in flight
 	Outcome     Outcome            `json:"outcome"`
 	Reason      string             `json:"reason,omitempty"`
 	Fast        bool               `json:"fast,omitempty"`
 	Step        int                `json:"step"`                 // completed steps of the least advanced workload
 	Of          int                `json:"of,omitempty"`         // number of steps
-	Skipped     int                `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
-	PromotedBy  []string           `json:"promotedBy,omitempty"` // the users who promoted the release, in order
+	Skipped     int                `json:"skipped,omitempty"`    // skipped by a full promotion
+	PromotedBy  []string           `json:"promotedBy,omitempty"` // users, in order
 	Hooks       []rollout.HookRun  `json:"hooks,omitempty"`      // oldest first
 	Analyses    []Analysis         `json:"analyses,omitempty"`
 	Transitions []Transition       `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress // from the newest record of the release
+	progress    []rollout.Progress // in the release's newest record
 }
 
-// Transition is a record of a release or, if Object is set, an event in the cluster during the release.
+// Transition is a record of a release or, if Object is set, a cluster event during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
 	Phase  rollout.Phase `json:"phase,omitempty"` // the app's phase in a record
 	Text   string        `json:"text"`
-	Commit string        `json:"commit,omitempty"` // the state commit of a record
+	Commit string        `json:"commit,omitempty"` // state commit of a record
 	Object string        `json:"object,omitempty"` // kind, namespace and name
-	Type   string        `json:"type,omitempty"`   // the type of an event: Normal or Warning
-	Reason string        `json:"reason,omitempty"` // the reason of an event
-	Count  int           `json:"count,omitempty"`  // number of times that an event happened until At
-	// Progress has the workloads' progress in a record, for backtests.
+	Type   string        `json:"type,omitempty"`   // an event's type: Normal or Warning
+	Reason string        `json:"reason,omitempty"` // an event's reason
+	Count  int           `json:"count,omitempty"`  // an event's occurrences until At
+	// Progress is the workloads' progress in a record, for backtests.
 	Progress []rollout.Progress `json:"-"`
 	back     Outcome            // the outcome, if the record is of a rollback in progress; else ""
 }
 
-// Releases returns the releases, newest first. events must be oldest first. whole says that no event is missing.
+// Releases returns the releases, newest first. events must be oldest first; whole says that no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -85,11 +85,10 @@ func Releases(events []Event, whole bool) []Past {
 	return h.past
 }
 
-// chronicle collects an app's releases from its events.
 type chronicle struct {
 	past    []Past
-	last    rollout.State // the record in the previous event
-	waiting *Past         // a release that has not begun yet, because its hooks run
+	last    rollout.State // in the previous event
+	waiting *Past         // not begun yet, because hooks run
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -104,7 +103,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		open.end(e)
 	}
 	if n := len(h.past); n > 0 && s.Release != nil && was.Watch != nil && h.past[n-1].is(s.Release) {
-		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // the release is rolled back after its promotion
+		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // rolled back after the promotion
 	}
 	switch {
 	case s.Release != nil && h.open() == nil:
@@ -130,7 +129,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // for a Job that has ended, Since is the time of the end
+		for _, run := range was.Hooks { // for an ended Job, Since is the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -139,7 +138,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // otherwise, the event happened while no release was in flight
+	if n := len(h.past); flying || n > before { // otherwise, no release was in flight
 		if flying && n > before {
 			h.past[before-1].note(e) // this event also ended the previous release
 		}
@@ -147,7 +146,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 }
 
-// refusedAtRest returns a new rejection by a hook or a user, of a release that had not begun.
+// refusedAtRest returns a new rejection by a hook or a user, for a release that had not begun.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -156,7 +155,6 @@ func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	return s.Rejected[0], true
 }
 
-// open returns the release in flight, or nil if there is none.
 func (h *chronicle) open() *Past {
 	if n := len(h.past); n > 0 && h.past[n-1].Outcome == InFlight {
 		return &h.past[n-1]
@@ -164,7 +162,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether p is the release r. It compares start times too, because a release's retry has the same hash.
+// is reports whether p is the release r. A retry has the same hash, so start times are compared too.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }
@@ -187,7 +185,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome of the release's last rollback. Without a rollback, it returns its argument.
+// back returns the outcome of the last rollback, or else its argument.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -195,7 +193,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns the outcome of a rollback in a record: Superseded if the target is stable's commit, else Reverted.
+// backOf returns Superseded for a rollback to stable's commit, else Reverted.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -220,7 +218,7 @@ func (p *Past) note(e Event) {
 		Progress: s.Progress, back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // this record is about the newer release that ended p
+		return // the record is about the newer release that ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = Analyses(s.Analyses, nil)
@@ -230,7 +228,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // several steps at once can only be completed by a full promotion
+		if known && pr.Opened != "" && pr.Of == was.Of { // only a full promotion completes several steps at once
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
@@ -246,7 +244,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration. For the release in flight, it returns the time from its start until now.
+// Took returns a release's duration, until now for the release in flight.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -254,7 +252,7 @@ func (p Past) Took(now time.Time) time.Duration {
 	return now.Sub(p.Started)
 }
 
-// Standing describes a record in one line: phase, steps, and the hashes of the release and the stable version.
+// Standing describes a record in one line: phase, steps, and hashes.
 func Standing(s rollout.State) string {
 	text := string(s.Phase)
 	for _, p := range s.Progress {

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release while its hooks run, before the release begins. When this time ends, wait returns the release.
-// If the release neither begins nor is rejected, wait adds it to h.past as superseded or reverted.
+// wait tracks a release whose hooks run before its begin, and returns the release when this time ends. A release that
+// neither begins nor is rejected is added to h.past as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -33,7 +33,6 @@ func (h *chronicle) wait(e Event) (ended *Past) {
 	return ended
 }
 
-// waitsFor returns the newest hook Job if a release cannot begin before its hooks end.
 func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
 	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
 		return run, false
@@ -42,14 +41,13 @@ func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) 
 	return run, run.When == rollout.HookBefore && !run.Past && (s.Stable == nil || s.Stable.Hash != run.Release)
 }
 
-// takeUp copies hooks and transitions from waited, if waited is the same release before its begin.
 func (p *Past) takeUp(waited *Past) {
 	if waited != nil && waited.Hash == p.Hash {
 		p.Transitions, p.Hooks = waited.Transitions, waited.Hooks
 	}
 }
 
-// noteHooks adds or updates a release's Jobs. It never removes a log, because a record has only the newest log.
+// noteHooks adds or updates a release's Jobs. Logs stay, because a record has only the newest log.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. Older programs recorded no images. For their records, it takes the
-// images from the render of the release's commit, if this render is at hand.
+// releaseOf returns a release for display, or nil. Older programs recorded no images, so the render of the release's
+// commit may have the images.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,8 +24,8 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns a version's images in short form, separated by commas. If another version has the same image with
-// another tag, it shows both tags: "web:v1 → v2". If the images are unknown, it returns "".
+// imagesText returns images in short form, or "". If another version has the same image with another tag, both tags are
+// shown: "web:v1 → v2".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -40,7 +40,7 @@ func imagesText(images, other []string) string {
 	}), ", ")
 }
 
-// cutTag splits a short image into the name, and the tag or digest.
+// cutTag splits a short image into name, and tag or digest.
 func cutTag(image string) (name, tag string) {
 	if i := strings.IndexAny(image, ":@"); i >= 0 {
 		return image[:i], image[i+1:]
@@ -48,7 +48,7 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, or else the stable version, or else (without stages) the applied commit.
+// Newest returns the release in flight, else the stable version, else (without stages) the applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -57,7 +57,7 @@ func (a App) Newest() *Release {
 	return newest
 }
 
-// ImagesText returns the images of the app's newest version. During a release, it adds the stable version's tags.
+// ImagesText returns the newest version's images; during a release, also the stable version's tags.
 func (a App) ImagesText() string {
 	if newest := a.Newest(); newest != nil {
 		return a.ImagesBeside(newest.Images)
@@ -65,7 +65,7 @@ func (a App) ImagesText() string {
 	return ""
 }
 
-// ImagesBeside returns a version's images in short form. If the stable version's tag differs, it shows both tags.
+// ImagesBeside returns images in short form, with the stable version's tag if different.
 func (a App) ImagesBeside(images []string) string {
 	if a.Stable == nil {
 		return imagesText(images, nil)

@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Next is a command to suggest to the user, with its purpose.
+// Next is a suggested command with its purpose.
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
-	Back    bool   `json:"back,omitempty"`   // the command goes back from the new version to the stable version
-	Branch  string `json:"branch,omitempty"` // the branch of the proposal that the command merges
-	URL     string `json:"url,omitempty"`    // the URL of Branch's pull request, if a forge is configured
+	Back    bool   `json:"back,omitempty"`   // from the new version to the stable version
+	Branch  string `json:"branch,omitempty"` // the proposal's branch that the command merges
+	URL     string `json:"url,omitempty"`    // Branch's pull request, if a forge is configured
 }
 
-// nextSteps returns commands for hooks and for possible actions. Commands that go on come before commands that go back.
+// nextSteps returns commands for hooks and possible actions. Commands that go on come first.
 func nextSteps(in strategies.Input, cluster string, possible []propose.Action, proposals map[string]string) []Next {
 	out := nextOfHooks(in.State, strategies.Coming(in))
 	for _, a := range possible {
@@ -48,7 +48,6 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 // goOn is the purpose of a promotion that opens a gate.
 const goOn = "go on"
 
-// purpose returns the purpose of a possible action, or "" if the action is not suggested.
 func purpose(in strategies.Input, a propose.Action) string {
 	s, head, coming := in.State, in.Head.Render, strategies.Coming(in)
 	isBack := s.Phase == rollout.Degraded || s.Phase == rollout.Aborting
@@ -75,13 +74,12 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return purposeOfFull(s, strategies.Key(in) != nil || strategies.IsOpen(in) || strategies.Early(in) != nil)
 	case strategies.Key(in) != nil:
 		return goOn
-	case strategies.IsOpen(in): // a promotion has no further effect, because the gate is already open
+	case strategies.IsOpen(in): // the gate is already open, so a promotion has no effect
 		return ""
 	}
 	return "skip the wait"
 }
 
-// purposeOfFull returns the purpose of a promotion with --full, or "" if --full is not suggested.
 func purposeOfFull(s rollout.State, hasGate bool) string {
 	hasSteps := func(p rollout.Progress) bool { return p.Step < p.Of }
 	switch {
@@ -100,7 +98,7 @@ func purposeOfFull(s rollout.State, hasGate bool) string {
 	return ""
 }
 
-// isUndoable reports whether to suggest gitrollout undo, which must not revert a newer release that waits.
+// isUndoable reports whether to suggest gitrollout undo, which must not revert a waiting newer release.
 func isUndoable(in strategies.Input, isProposed bool) bool {
 	s, head := in.State, in.Head.Render
 	switch {

@@ -9,43 +9,42 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version selects pods of an app by their version: New or Stable. The value "" selects all pods.
+// Version selects an app's pods by version: New or Stable, or "" for all pods.
 type Version string
 
 const (
-	New    Version = "new"    // the version of the release in flight
-	Stable Version = "stable" // the stable version
+	New    Version = "new" // in flight
+	Stable Version = "stable"
 )
 
-// includes reports whether v selects the pods of a revision with the given role.
 func (v Version) includes(role string) bool {
 	switch role {
 	case "canary", "preview":
 		return v != Stable
 	case "stable", "active":
 		return v != New
-	default: // a revision of an older version, or a revision of a workload without a Rollout
+	default: // of an older version, or of a workload without a Rollout
 		return v == ""
 	}
 }
 
-// podHash returns the pod-template-hash of the workload's version, or "" if no pods of the version were observed.
+// podHash returns the version's pod-template-hash, or "" without observed pods.
 func (w Workload) podHash(of Version) string {
 	r, _ := rollout.Find(w.Revisions, func(r Revision) bool { return of.includes(r.Role) })
 	return r.PodHash
 }
 
-// VersionPod is a pod with its namespace and its revision.
+// VersionPod is a pod with namespace and revision.
 type VersionPod struct {
 	Pod
 	Namespace, Role, PodHash string
 }
 
-// Of returns an app's pods of the version. It keeps the order of workloads and pods, and sorts revisions by name.
+// Of returns the version's pods, in order of workloads and pods, with revisions sorted by name.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
-		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: Workload.String wrote the text
+		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: the text is from Workload.String
 		revisions := slices.SortedFunc(slices.Values(w.Revisions), func(a, b Revision) int {
 			return cmp.Compare(a.Name, b.Name)
 		})
@@ -60,7 +59,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing returns a text that says why an app has no pods of the version, and which versions have pods.
+// Missing says why an app has no pods of the version, and which versions have pods.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

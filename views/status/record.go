@@ -7,21 +7,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record collects changes of an app's state file as Events. Its Visit gets the commits one by one, newest first.
+// Record collects changes of an app's state file as Events. Visit gets the commits, newest first.
 type Record struct {
 	path     string
-	newer    propose.Snapshot // the commit of the last Visit
+	newer    propose.Snapshot // of the last Visit
 	id       string           // the file's blob in newer; "" if newer does not have the file
 	events   []Event
 	releases map[string]bool
 }
 
-// NewRecord returns a Record that has not visited any commit yet.
+// NewRecord returns a Record without visited commits.
 func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit. It returns the number of releases found so far. The oldest may be incomplete.
+// Visit reads the next older commit, and returns the number of releases. The oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases in the visited commits, newest first. whole says that all commits were visited.
+// Releases returns the releases, newest first. whole says that all commits were visited.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. "before" is the blob in the next older commit.
+// changed adds an Event if the last visited commit changed the file. "before" is the next older commit's blob.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil
@@ -54,7 +54,7 @@ func (r *Record) changed(before string) error {
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
 	if rollout.IsInvalid(err) {
-		return nil // the reconciler has also ignored this invalid record
+		return nil // the reconciler also ignored this invalid record
 	}
 	if err != nil {
 		return err

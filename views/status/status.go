@@ -1,6 +1,6 @@
-// Package status describes an app's state for the commands "get" and "list" and for the dashboard. Its types define the
-// JSON output: new releases of gitrollout may add fields, but never change or remove a field. The package has no side
-// effects. Package strategies explains decisions. cmd/gitrollout and views/dashboard show the App.
+// Package status, without side effects, describes an app's state for the commands and the dashboard. Its types define
+// the JSON output: new releases of gitrollout may add fields, but never change or remove a field. Package strategies
+// explains decisions.
 package status
 
 import (
@@ -17,43 +17,43 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Listing is the JSON or YAML output of the commands "list" and "get" (without a name).
+// Listing is the output of the commands "list" and "get" (without a name).
 type Listing struct {
 	Cluster string `json:"cluster"`
-	Note    string `json:"note,omitempty"` // data that is missing or outdated, with reasons
+	Note    string `json:"note,omitempty"` // missing or outdated data, with reasons
 	Apps    []App  `json:"apps"`
 }
 
-// App is an app's state, and the JSON or YAML output of the command "get". It has no ages or countdowns, so that it
-// changes only with the app's state. The terminal and the dashboard compute ages and countdowns from its times.
+// App is an app's state, and the output of the command "get". The terminal and the dashboard compute ages and
+// countdowns, so that an App changes only with the app's state.
 type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
 	Namespace string            `json:"namespace,omitempty"` // of the first staged workload
-	Labels    map[string]string `json:"labels,omitempty"`    // the labels of the workloads in the newest commit
+	Labels    map[string]string `json:"labels,omitempty"`    // of the workloads in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // a release that has not begun yet, because its hooks run
-	Rejected  *Rejected         `json:"rejected,omitempty"` // the version at the newest commit, if it was rejected
-	Source    *rollout.Commit   `json:"source,omitempty"`   // the commit whose objects are in the cluster
-	Images    []string          `json:"images,omitempty"`   // the images at Source, for an app without stages
+	Coming    *Release          `json:"coming,omitempty"`   // not begun yet, because hooks run
+	Rejected  *Rejected         `json:"rejected,omitempty"` // the newest commit's version, if rejected
+	Source    *rollout.Commit   `json:"source,omitempty"`   // whose objects are in the cluster
+	Images    []string          `json:"images,omitempty"`   // at Source, for an app without stages
 	Workloads []Workload        `json:"workloads,omitempty"`
-	// Analyses belong to the release in flight or last rejected. The reconciler has measurements that Git lacks.
+	// Analyses belong to the release in flight or last rejected. Git may lack the reconciler's measurements.
 	Analyses []Analysis        `json:"analyses,omitempty"`
-	Metrics  []Metric          `json:"metrics,omitempty"` // the metrics that Analyses measure
-	Watch    *Watch            `json:"watch,omitempty"`   // the watch of Stable; Analyses have its progress
+	Metrics  []Metric          `json:"metrics,omitempty"` // measured by Analyses
+	Watch    *Watch            `json:"watch,omitempty"`   // of Stable; Analyses have the progress
 	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
-	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had hooks
-	Waiting  string            `json:"waiting,omitempty"` // the condition for which the app waits
-	Due      *time.Time        `json:"due,omitempty"`     // when a timed wait ends
+	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release with hooks
+	Waiting  string            `json:"waiting,omitempty"` // the awaited condition
+	Due      *time.Time        `json:"due,omitempty"`     // end of a timed wait
 	Next     []Next            `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action  `json:"actions,omitempty"` // the actions that the app's state allows
+	Actions  []propose.Action  `json:"actions,omitempty"` // allowed by the app's state
 	Warnings []string          `json:"warnings,omitempty"`
-	Note     string            `json:"note,omitempty"` // data that is missing or outdated, with reasons
+	Note     string            `json:"note,omitempty"` // missing or outdated data, with reasons
 }
 
 // Release is a version of an app, with its commit and author.
@@ -67,13 +67,12 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
-// Watch is the period after a release in which a failed analysis returns the app to the version before the release.
+// Watch is the period after a release in which a failed analysis restores the previous version.
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Former *Release  `json:"former"`
 }
 
-// watchOf returns the present watch, or nil.
 func watchOf(in strategies.Input) *Watch {
 	w := in.State.Watch
 	if w == nil {
@@ -82,27 +81,26 @@ func watchOf(in strategies.Input) *Watch {
 	return &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
 }
 
-// Rejected is a rejected version, which the reconciler does not retry automatically.
+// Rejected is a version that the reconciler does not retry automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the same version
+	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
 }
 
-// Metric describes how an analysis measures. A metric with several queries has one entry for each. Analyses at
-// different steps may also differ.
+// Metric describes how an analysis measures, with an entry for each query. Analyses at different steps may differ.
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
 	Query    string `json:"query,omitempty"` // "" for a provider without queries
-	Limits   string `json:"limits"`          // the conditions, and the tolerated failures
+	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
-// metricsOf returns the metrics that the runs have measured, with the pod hashes of the workloads in the queries.
+// metricsOf returns the measured metrics, with the workloads' pod hashes in queries.
 func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
 	for _, r := range runs {
@@ -127,8 +125,8 @@ func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all 
 	return all
 }
 
-// queriesOf returns the texts of a metric's queries, or "" if there is none. A comparison has each query for both
-// versions. A query that is a mapping becomes JSON.
+// queriesOf returns a metric's queries, or "" for none. A comparison has each query for both versions. A mapping
+// becomes JSON.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {
@@ -169,7 +167,7 @@ func limitsOf(m rollout.Metric) (limits string) {
 	return limits + fmt.Sprintf("failureLimit: %d", m.FailureLimit)
 }
 
-// Of returns an app's state. The keys of proposals are the proposal branches that exist.
+// Of returns an app's state. The keys of proposals are the existing proposal branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
@@ -179,7 +177,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.showHealth(in)
 	a.Held = s.Held
-	if err := in.HeadErr(); a.Held == nil && err != nil { // this error is not recorded yet
+	if err := in.HeadErr(); a.Held == nil && err != nil { // not recorded yet
 		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	if a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
@@ -231,7 +229,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets an unhealthy app's phase to Degraded, or to Progressing while the problem is not recorded yet.
+// showHealth sets an unhealthy app's phase to Degraded, or to Progressing until the problem is recorded.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -242,10 +240,11 @@ func (a *App) showHealth(in strategies.Input) {
 	}
 }
 
-// Waits reports whether the app is held only until a given time or the end of a Job.
+// Waits reports whether the app is held only until a time or the end of a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act: a problem holds the app, it is Degraded, or it waits for a promotion.
+// NeedsPerson reports whether a user must act: a problem holds the app, or the app is Degraded or waits for a
+// promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -253,7 +252,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld says in one line why the app is held. If the record's text is outdated, it names the current condition.
+// WhyHeld says why the app is held, with the current condition if the record's text is outdated.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -263,7 +262,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText returns a short label for a held app: "running hooks", "waiting" or "held".
+// HeldText returns a held app's label: "running hooks", "waiting" or "held".
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:
@@ -274,7 +273,6 @@ func (a App) HeldText() string {
 	return "held"
 }
 
-// waitingOf returns the condition for which the app waits, or "", and the time when a timed wait ends, or nil.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	isUnread := in.Observed.Workloads == nil || len(in.Observed.Unread) > 0
@@ -287,14 +285,14 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the time of the Job's next check, and no due time
+			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the Job's next check
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // Held.Message has the reason, and neither time nor a promotion ends the hold
+		return "", nil // neither time nor a promotion ends the hold
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
@@ -312,7 +310,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions for which workloads' steps wait. If they differ, it names the workloads.
+// stepsWait returns the conditions of waiting steps, with workloads' names if the conditions differ.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -321,7 +319,7 @@ func stepsWait(all []Workload) string {
 	return strings.Join(rollout.Mapped(all, func(w Workload) string { return w.Workload + ": " + w.Waiting }), "; ")
 }
 
-// SetNote sets the note of the listing and of each app. It says which data is missing or outdated, and why.
+// SetNote sets the note of the listing and each app.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

@@ -11,22 +11,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Workload is the state of one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain
-// (a workload without a Rollout document), experiment (created for a step of another workload), or "" if unknown.
+// Workload is the state of one workload. Strategy is canary, blueGreen, rollingUpdate (without steps), plain (without a
+// Rollout document), experiment (created for another workload's step), or "" if unknown.
 type Workload struct {
 	Workload   string         `json:"workload"`
 	Strategy   string         `json:"strategy"`
 	Replicas   int            `json:"replicas"`
 	Ready      int            `json:"ready"`
 	Step       int            `json:"step,omitempty"`   // current step, from 1; the last step if all are done; else 0
-	Unread     bool           `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are omitted
+	Unread     bool           `json:"unread,omitempty"` // not observed, so ready and realWeight are omitted
 	Moving     bool           `json:"moving"`
-	Entered    *time.Time     `json:"entered,omitempty"` // time at which the step began
-	Opened     string         `json:"opened,omitempty"`  // the user who opened the last gate
-	Weight     int            `json:"weight"`            // desired weight of the new version; at most fullWeight
-	Pods       int            `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
-	FullWeight int            `json:"fullWeight"`        // weight that means all requests: 100, unless trafficRouting sets it
-	RealWeight int            `json:"realWeight"`        // actual percent of requests, or of ready pods if there is no router
+	Entered    *time.Time     `json:"entered,omitempty"` // begin of the step
+	Opened     string         `json:"opened,omitempty"`  // user who opened the last gate
+	Weight     int            `json:"weight"`            // desired, of the new version; at most fullWeight
+	Pods       int            `json:"pods,omitempty"`    // desired, of the new version, if set by setCanaryScale
+	FullWeight int            `json:"fullWeight"`        // weight of all requests: 100, unless trafficRouting sets it
+	RealWeight int            `json:"realWeight"`        // percent of requests, or of ready pods without a router
 	Routed     bool           `json:"routed,omitempty"`  // a router splits the requests
 	Surplus    string         `json:"surplus,omitempty"` // why the new version has more pods than desired
 	Routes     []string       `json:"routes,omitempty"`  // names of the managed routes in force; "match" for a match step
@@ -37,7 +37,7 @@ type Workload struct {
 	Revisions  []Revision     `json:"revisions,omitempty"`
 }
 
-// Step is a step of a workload's release, with its status.
+// Step is a release's step, with its status.
 type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
@@ -51,7 +51,7 @@ type Revision struct {
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
-	Current bool         `json:"current,omitempty"` // the revision has the workload's current template
+	Current bool         `json:"current,omitempty"` // has the workload's current template
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
@@ -69,7 +69,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {
-		w.RealWeight = 0 // the recorded routes may not have taken effect yet
+		w.RealWeight = 0 // the recorded routes may not be in effect yet
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -102,8 +102,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	}
 }
 
-// namespaceOf returns the namespace of the app's first staged workload or, if none is staged, of its first workload.
-// Without workloads, it returns the namespace in the app's entry.
+// namespaceOf returns the namespace of the first staged workload, else of the first workload, else of the app's entry.
 func namespaceOf(in strategies.Input) string {
 	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
 	for _, workloads := range []map[rollout.Workload]rollout.Hash{source.Staged(), source.Templates} {
@@ -114,7 +113,7 @@ func namespaceOf(in strategies.Input) string {
 	return in.App.Namespace
 }
 
-// plainWorkloads returns the live workloads that have no Rollout document.
+// plainWorkloads returns the live workloads without a Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -148,12 +147,12 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits numbers that are unknown because the cluster or Git was not read.
+// MarshalJSON omits numbers that are unknown without the cluster or Git.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // if an autoscaler sets them, they are unknown without the cluster
+		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets them
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -173,7 +172,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// Current returns the step in progress, or nil if no step is in progress.
+// Current returns the step in progress, or nil.
 func (w Workload) Current() *Step {
 	if i := w.Step - 1; w.Moving && i >= 0 && i < len(w.Steps) && w.Steps[i].Status == "current" {
 		return &w.Steps[i]
@@ -181,7 +180,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the number of desired pods of all revisions. A blue-green release has twice the replicas.
+// Desired returns the desired pods of all revisions. A blue-green release has twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -193,7 +192,7 @@ func (w Workload) Desired() int {
 // Share formats a weight as a share of all requests.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked formats the desired number of the new version's pods, or else its desired weight.
+// Asked formats the new version's desired pods, or else its desired weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")

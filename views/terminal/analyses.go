@@ -19,7 +19,7 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws a line for each metric of each analysis run: measurements as bars, the last value, and counts.
+// drawAnalyses draws a line for each metric of each run.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -52,7 +52,6 @@ func drawMetric(m status.Progress, names, lasts int, k Look) string {
 	return out + k.below(6, detail, dim)
 }
 
-// drawEvidence draws a bar on a log scale, which is full at the limit, and the requests, differences and note.
 func drawEvidence(e *status.Evidence, k Look) (out string) {
 	const cells = 8
 	if e == nil {
@@ -91,7 +90,6 @@ func lastValue(m status.Progress) string {
 	return value
 }
 
-// metricCounts returns the numbers of a metric's measurements by verdict, such as "12 ok" and "1 failed".
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {

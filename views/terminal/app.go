@@ -13,7 +13,7 @@ import (
 
 const labelWidth = 14
 
-// phases has each phase's symbol and colour. A symbol takes one column.
+// phases has each phase's symbol, one column wide, and colour.
 var phases = map[rollout.Phase]span{
 	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
 	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
@@ -30,7 +30,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws each app in full. If there are several apps, and Wide is not set, a healthy app takes only one line.
+// Apps draws each app in full. Among several apps, a healthy app takes only one line unless Wide is set.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -70,7 +70,7 @@ func Apps(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// App draws one app: its state, suggested commands, workloads with progress and pods, analyses, and hooks.
+// App draws one app.
 func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
@@ -85,7 +85,7 @@ func App(a status.App, k Look) string {
 	return b.String()
 }
 
-// drawNext draws the suggested commands, or a proposal's URL instead. It cuts no command, because users copy commands.
+// drawNext draws the suggested commands, or a proposal's URL. Commands are not cut, because users copy them.
 func drawNext(a status.App, k Look) string {
 	var b strings.Builder
 	last := ""
@@ -165,7 +165,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 		return ""
 	}
 	by := ""
-	if !r.Since.IsZero() { // Since is zero if Git was not read
+	if !r.Since.IsZero() { // zero if Git was not read
 		by = strings.TrimPrefix(fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since))), ", ")
 	}
 	if r.Fast {
@@ -174,7 +174,6 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 	return drawVersion(label, a.ImagesBeside(r.Images), by, *r, k)
 }
 
-// drawVersion draws a version's images, author and age, with commit and hash at the right edge, and the subject below.
 func drawVersion(label, images, by string, r status.Release, k Look) string {
 	if images != "" && by != "" {
 		images += "  "
@@ -229,7 +228,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws a bar of 30 cells: the new version's actual share, the missing part of its desired share, the rest.
+// drawWeight draws a bar of 30 cells: the new version's actual share, the missing desired share, the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -250,7 +249,6 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// drawSteps draws a workload's steps: as a list while a release is in flight, and otherwise in one line.
 func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
@@ -278,7 +276,7 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // blue-green steps have no weights, because a single step switches all requests
+			weight = span{} // blue-green steps have no weights, because one step switches all requests
 		}
 		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
@@ -286,7 +284,7 @@ func drawSteps(w status.Workload, k Look) string {
 	return b.String()
 }
 
-// stepTitle returns a step's name and text. It omits the name if blue-green generated it, or if it repeats the text.
+// stepTitle returns a step's name and text, without a generated name or a name that repeats the text.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return s.Text

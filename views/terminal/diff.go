@@ -2,7 +2,7 @@ package terminal
 
 import "strings"
 
-// Diff colours the lines of a unified diff. It drops the lines that begin with "diff".
+// Diff colours a unified diff, without the lines that begin with "diff".
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -1,2 +1,2 @@
-// Package terminal draws commands' output as text. A Look has the drawing options, and a Screen redraws changed text.
+// Package terminal draws commands' output as text.
 package terminal

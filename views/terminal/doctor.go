@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination draws each check's message, with the fix below. If k.Width is 0, it does not wrap text.
+// Examination draws each check's message and fix. A k.Width of 0 wraps no text.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
@@ -28,10 +28,10 @@ func Examination(e doctor.Examination, k Look) string {
 	return b.String()
 }
 
-// Report draws each cluster's errors and warnings, and then a line for each app with the app's warnings below.
+// Report draws each cluster's errors and warnings, then the apps with their warnings.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
-	k.Width = 0 // unlimited, so that no message is cut
+	k.Width = 0 // so that no message is cut
 	row := func(color paint, what string, texts ...span) {
 		head := []span{{"  ", plain}, {what, color}, {strings.Repeat(" ", 9-len(what)), plain}}
 		b.WriteString(k.line(append(head, texts...)...))

@@ -14,17 +14,17 @@ import (
 
 // Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names     []string                     // patterns, of which an app's name must match at least one; nil for all apps
+	Names     []string                     // patterns, at least one must match; nil for all apps
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // reports whether an app's workloads have matching labels; nil for all apps
+	Labels    func(map[string]string) bool // matches an app's workloads; nil for all apps
 	Phases    []string
-	Held      bool   // only apps that gitrollout holds because of a problem (phase Held)
-	Waiting   bool   // only apps that need a user's action
-	Text      string // a part of the name, image, commit, author, subject or reason
+	Held      bool   // a problem holds the app (phase Held)
+	Waiting   bool   // needs a user's action
+	Text      string // part of the name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the listing with only the apps that match, sorted. A nil Filter returns the listing itself.
+// Apply returns the matching apps, sorted. A nil Filter returns the listing itself.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	if f == nil {
 		return l
@@ -36,7 +36,7 @@ func (f *Filter) Apply(l status.Listing) status.Listing {
 	return l
 }
 
-// orders maps the names of orders to comparisons. The order "name" is nil, because listings are already sorted by name.
+// orders maps orders to comparisons. "name" is nil, because listings are sorted by name.
 var orders = map[string]func(a, b status.App) int{
 	"name":      nil,
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
@@ -44,7 +44,7 @@ var orders = map[string]func(a, b status.App) int{
 	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
 }
 
-// Missed returns the patterns that match no app of the listing.
+// Missed returns the patterns that match no app.
 func (f *Filter) Missed(l status.Listing) []string {
 	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
 		one := Filter{Names: []string{pattern}}
@@ -85,11 +85,11 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists the phases, the most urgent first. Apps that are held because of a problem count as "held".
+// byUrgency lists the phases, most urgent first. A problem's hold counts as "held".
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns the index of an app's phase in byUrgency. An unknown phase has the last index before Healthy.
+// urgency returns a phase's index in byUrgency. An unknown phase has the last index before Healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -101,7 +101,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine draws the number of apps in each phase, such as "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
+// fleetLine draws the apps in each phase, such as "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -130,7 +130,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check returns an error for an unknown phase or order, or an invalid pattern. It corrects the case of phases.
+// Check returns an error for an unknown phase or order, or an invalid pattern, and corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

@@ -16,7 +16,7 @@ func History(h status.History, k Look) string {
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
 		span{"  " + rollout.Count(len(h.Releases), "release"), dim}))
 	for i, p := range h.Releases {
-		var older []string // images of the previous release
+		var older []string // of the previous release
 		if i+1 < len(h.Releases) {
 			older = h.Releases[i+1].Images
 		}
@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. The images that the previous release ("older") did not have come first.
+// drawPast draws a release. Images that the previous release ("older") lacks come first.
 func drawPast(p status.Past, older []string, k Look) string {
 	var b strings.Builder
 	mark := outcomes[p.Outcome]

@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// drawHooks draws a line for each Job of a release. Below are the Job's message and, if the Job has failed, its log.
 func drawHooks(a status.App, k Look) string {
 	var b strings.Builder
 	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })

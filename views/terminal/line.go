@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line describes an app in one line. The line has no ages or countdowns, so that it changes only with the app.
+// Line describes an app in one line, without ages or countdowns, so that the line changes only with the app.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {
@@ -35,7 +35,6 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine returns the text of Line, with the number of ready pods and the phases of the analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -50,9 +49,9 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News returns the changes of a listing, for output that cannot be redrawn. It keeps the last line of each app.
+// News returns the changes of a listing, for output that cannot be redrawn.
 type News struct {
-	lines map[string]string // the last line of each app
+	lines map[string]string // by app; the last line
 	note  string
 }
 

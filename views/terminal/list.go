@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws a table with a line for each app. If k.Rows is set, it first draws app counts, and at most k.Rows lines.
+// List draws a line for each app. If k.Rows is set, app counts and at most k.Rows lines are drawn.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -27,13 +27,13 @@ func List(l status.Listing, k Look) string {
 		room := max(1, k.Rows-strings.Count(head+note, "\n")-1)
 		if more := len(l.Apps) - room; more > 0 {
 			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
-			l.Apps = l.Apps[:room-1] // the last line has the number of the other apps
+			l.Apps = l.Apps[:room-1] // the last line counts the other apps
 		}
 	}
 	return head + drawTable(l, k) + rest + note
 }
 
-// The columns of a list, in order. Columns from the index firstWide on are shown only if Look.Wide is set.
+// The columns of a list, in order. Columns from firstWide on need Look.Wide.
 const (
 	nameColumn = iota
 	namespaceColumn
@@ -75,8 +75,8 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow narrows the image column, and then drops the least important columns, until the row fits. It never drops the
-// name, the phase or the last column. If columns is 0, the width is unlimited.
+// narrow narrows the image column, then drops the least important columns until the row fits. The name, the phase and
+// the last column stay. A width of 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {
@@ -120,11 +120,11 @@ func listRow(a status.App, k Look) []span {
 	}
 }
 
-// sinceOf returns when the release in flight began, or when stable was promoted, or when the applied commit was made.
+// sinceOf returns the begin of the release in flight, else stable's promotion, else the applied commit's time.
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary returns the ready pods of all workloads, or "-" if no workload was observed. The step and the weight are from
-// the workload with the lowest weight among workloads in a release.
+// summary returns the ready pods, or "-" if unobserved. Step and weight are from the workload with the lowest weight in
+// a release.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0

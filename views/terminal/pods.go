@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods limits the drawn pods of a revision, unless Look.Wide is set. Failing pods are drawn first.
+// maxPods limits a revision's drawn pods, unless Look.Wide is set. Failing pods come first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -50,7 +50,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble ranks a pod: 2 if the pod is not ready (and not terminating), 1 if the pod has restarted, and otherwise 0.
+// trouble ranks a pod: 2 if not ready (and not terminating), 1 if restarted, else 0.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -62,7 +62,6 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText returns a pod's status. Instead of "Running", it returns "not ready" for a pod that is not ready.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -88,7 +87,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle cuts a pod's name in the middle, because pods of one workload differ at the end.
+// truncateMiddle cuts a pod's name in the middle, because a workload's pods differ at the end.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Screen shows a changing text. It rewrites only changed lines, so that nothing flickers and the scroll-back stays.
+// Screen shows a changing text. Only changed lines are rewritten, so that nothing flickers and the scroll-back stays.
 type Screen struct {
 	Out io.Writer
 
@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws the text that "text" returns. If the text is too long for the terminal, it draws fewer pods.
+// Draw draws the result of "text", with fewer pods if the terminal is too small.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -30,7 +30,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show draws a text. It cuts lines beyond the terminal's rows, because the cursor cannot move above the top row.
+// show draws a text, cut at the terminal's rows, because the cursor cannot move above the top row.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
@@ -42,7 +42,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // whether all lines so far are at the same rows as before
+	same, cleared := true, false // all lines so far are at the same rows as before
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {
@@ -50,7 +50,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears the rows below, so that all further lines must be written again
+			b.WriteString("\x1b[J") // clears the rows below, so all further lines must be written again
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")
@@ -63,7 +63,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit removes lines at the end until the text fits into the rows. It adds a line with the number of removed lines.
+// fit removes lines at the end until the text fits, and adds their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines
@@ -78,7 +78,6 @@ func fit(lines []string, columns, rows int) []string {
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// height returns the number of rows for lines. A line that is too long takes several rows.
 func height(lines []string, columns int) int {
 	n := 0
 	for _, line := range lines {

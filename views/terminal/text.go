@@ -15,9 +15,9 @@ type Look struct {
 	Color bool
 	Now   time.Time
 	Wide  bool // show all details
-	Rows  int  // number of lines that fit; 0 for unlimited
+	Rows  int  // lines that fit; 0 for unlimited
 
-	fewer int // number by which maxPods is reduced on a small terminal
+	fewer int // reduction of maxPods on a small terminal
 }
 
 // paint is a colour as an SGR code.
@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour. It removes control characters from the text. All drawn text goes through paint.
+// paint returns a text in a colour, without control characters. All drawn text goes through paint.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -47,7 +47,7 @@ type span struct {
 	color paint
 }
 
-// line returns the painted spans as one line. It cuts the line at Width.
+// line returns the painted spans as one line, cut at Width.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -62,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left, and one at the right edge. To leave two spaces, it cuts the longest left span.
+// apart draws spans on the left, and one at the right edge. The longest left span is cut to leave two spaces.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width for aligned output: at most 100 columns, and 80 if Width is unlimited.
+// columns returns the width for aligned output: at most 100, and 80 if unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -88,7 +88,7 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field draws a label and, to the right, a text, which it wraps.
+// field draws a label and, to the right, a wrapped text.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
@@ -97,7 +97,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside draws the spans "left" and then a text. It wraps the text at "columns", and indents all further lines.
+// beside draws "left", then a text, wrapped at "columns" with further lines indented.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -111,7 +111,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's columns. A wide East Asian character or an emoji has two, and a combining mark none.
+// width returns a text's columns: two for a wide East Asian character or an emoji, none for a combining mark.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -140,14 +140,14 @@ func visible(s string) string {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // the joiner of emoji stays
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except the joiner of emoji
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// CleanLines applies Clean to each line of a text, but keeps the indentation. The result ends with a newline.
+// CleanLines applies Clean to each line, but keeps the indentation. The result ends with a newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -157,12 +157,12 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right of a text until it has n columns. padLeft adds spaces on the left.
+// Pad adds spaces on the right of a text until it has n columns; padLeft adds them on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// Truncate cuts a text to n columns. A cut text ends with an ellipsis.
+// Truncate cuts a text to n columns, with an ellipsis.
 func Truncate(s string, n int) string {
 	switch {
 	case width(s) <= n:
@@ -173,7 +173,6 @@ func Truncate(s string, n int) string {
 	return cut(s, n-1) + "…"
 }
 
-// wrap breaks a text into lines of at most n columns, between words if possible.
 func wrap(s string, n int) []string {
 	n = max(n, 20)
 	var lines []string
@@ -203,7 +202,6 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// cut returns the longest prefix of a text that fits into n columns.
 func cut(s string, n int) string {
 	used := 0
 	for i, r := range s {
@@ -238,7 +236,6 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person returns the name of an author such as "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store keeps the record of sent notifications on a separate branch, not on the state branch.
+// Store keeps the record on a separate branch, not on the state branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
@@ -57,7 +57,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.
 	return err
 }
 
-// Recorded implements worker.Options.History. It returns commits on the state branch.
+// Recorded implements worker.Options.History.
 func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone

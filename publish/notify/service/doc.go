@@ -1,4 +1,3 @@
-// Package service makes an attempt to send a message to a service. A table lists the services. Each service has a file,
-// a template of its messages, or both. A Failure tells the caller whether a retry may succeed. Errors contain neither
-// credentials nor secret addresses.
+// Package service makes one attempt to send a message to a service. Each service in the table has a file, a template,
+// or both. Errors contain neither credentials nor secret addresses.
 package service

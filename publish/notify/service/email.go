@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendEmail sends one message to all recipients. Its Message-ID follows from the event, so servers may drop a repeat.
+// sendEmail sends one message to all recipients. Its Message-ID follows from the event, so servers may drop repeats.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -48,7 +48,7 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies (RFC 3834)
-	// All messages about a release have the same id in References, so that mail programs show them as a thread.
+	// All messages about a release share an id in References, so that mail programs show a thread.
 	thread := rollout.Digest([]byte(m.Cluster+"/"+m.App+"/"+string(m.Release)), 16)
 	msg.SetGenHeader(mail.HeaderReferences, "<"+thread+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
@@ -101,7 +101,7 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail reports whether an error is a 5xx response. Any other error is transient (RFC 5321, section 4.2.1).
+// isFinalMail reports a 5xx response. Other errors are transient (RFC 5321, section 4.2.1).
 func isFinalMail(err error) bool {
 	if sent := new(mail.SendError); errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		return sent.ErrorCode() >= 500

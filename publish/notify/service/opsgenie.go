@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendOpsgenie creates and closes alerts. The alias identifies a problem, so that a repeat only increases the alert's
-// count. https://docs.opsgenie.com/docs/alert-api
+// sendOpsgenie creates and closes alerts. With an equal alias, a repeat only increases the alert's count.
+// https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"
 	header := http.Header{"Authorization": {"GenieKey " + s.values["apiKey"]}}

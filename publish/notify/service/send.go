@@ -28,7 +28,7 @@ type Deps struct {
 // Timeout limits an attempt to send a message.
 const Timeout = 10 * time.Second
 
-// Failure is the error of Send if the message was not delivered.
+// Failure is the error of Send.
 type Failure struct {
 	Final bool          // a retry cannot succeed
 	After time.Duration // the pause that the service requested, or 0
@@ -38,7 +38,7 @@ type Failure struct {
 // Error returns the service's message, without credentials.
 func (f *Failure) Error() string { return f.msg }
 
-// Send makes one attempt to send a message. Its error is a *Failure.
+// Send makes one attempt. Its error is a *Failure.
 func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
 	return table.send(ctx, deps, r, m)
 }
@@ -69,7 +69,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the receiver's credentials. It reads them again for each message, because they may change.
+// open reads the receiver's credentials for each message, because they may change.
 func (s *session) open(ctx context.Context) (err error) {
 	for name, c := range s.receiver.Credentials {
 		if s.values[name], err = s.credential(ctx, c); err != nil {
@@ -115,7 +115,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash. The parameter usual is the default.
+// base returns an API's address without a final slash. usual is the default.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -137,8 +137,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 // passes lists the statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
-// postBytes sends JSON with the given media type. A 2xx response with an incomplete body counts as success, because a
-// retry would send the message twice.
+// postBytes sends JSON with the given media type. A 2xx response with an incomplete body is a success, because a retry
+// would send the message twice.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {

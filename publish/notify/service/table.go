@@ -14,16 +14,15 @@ type row struct {
 	dedups   bool                // a repeated message can be recognized by its key
 }
 
-// chat lists the default events of chat services.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps services to their rows. The key is the service's block in a receiver's configuration.
+// rows has a row for each service's block in a receiver's configuration.
 type rows map[string]row
 
-// table lists all services. Each has a file NAME.go, a template of its messages, or both.
+// table lists all services.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendChat, defaults: chat},
@@ -46,5 +45,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether the service, or the reader of its messages, can recognize a repeated message.
+// Dedups reports whether the service or its reader can recognize a repeated message.
 func Dedups(service string) bool { return table[service].dedups }

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates has the services' messages: the YAML form of the JSON that a service gets.
+// templates has the services' messages as YAML. Services get JSON.
 //
 //go:embed templates
 var templates embed.FS
@@ -25,7 +25,6 @@ var colors = map[rollout.Outcome]text{
 	rollout.OutcomeNews: "#36c5f0",
 }
 
-// sendChat posts a chat service's message to a webhook.
 func sendChat(ctx context.Context, s *session, m notify.Message) error {
 	body, err := templated(s.receiver, m)
 	if err == nil {
@@ -34,7 +33,6 @@ func sendChat(ctx context.Context, s *session, m notify.Message) error {
 	return err
 }
 
-// templated returns the message that the template of the receiver's service generates.
 func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	facts := func(f notify.Fact) fact { return fact{text(f.Name), text(f.Value)} }
 	of := card{
@@ -61,7 +59,7 @@ func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	return body, nil
 }
 
-// card is the data of a message for the templates. Templates omit empty texts, because services refuse null.
+// card is the templates' data. Templates omit empty texts, because services refuse null.
 type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
@@ -75,30 +73,30 @@ type card struct {
 
 type fact struct{ Name, Value text }
 
-// text is a text in a message. Templates print it in quotes, so that no text can add fields to a message.
+// text is printed in quotes by templates, so that no text can add fields to a message.
 type text string
 
-// String returns the text as YAML.
+// String returns YAML.
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
 
-// Cut limits the text to a number of characters.
+// Cut limits the characters.
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless. The result hides no link behind its words, and mentions no user.
+// Plain makes other authors' Markdown harmless: no hidden links and no mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))
 }
 
-// HTML escapes the text for HTML.
+// HTML escapes for HTML.
 func (t text) HTML() text { return text(html.EscapeString(string(t))) }
 
-// Slack escapes the text for Slack, so that it contains no links or mentions.
+// Slack escapes the text, so that it contains no links or mentions.
 func (t text) Slack() text {
 	return text(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(string(t)))
 }
 
-// NoBar replaces the character that separates a link's address from its words in Slack.
+// NoBar replaces the separator in Slack's links.
 func (t text) NoBar() text { return text(strings.ReplaceAll(string(t), "|", "¦")) }
 
 // Number returns a color such as #2eb67d as a number.

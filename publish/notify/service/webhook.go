@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in structured mode. If an event is repeated, Source and ID stay the same.
+// cloudEvent is a CloudEvent 1.0 in structured mode. A repeated event has the same Source and ID.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
@@ -34,7 +34,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader has "sha256=" and the body's HMAC in hexadecimal digits, as in the webhooks of forges.
+// signatureHeader has "sha256=" and the body's hexadecimal HMAC, as in forges' webhooks.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

@@ -12,23 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits how many commits a recorded cursor may lag without a due message. So a new process reads few commits.
+// maxLag limits how many commits a recorded cursor may lag without a due message, so that a new process reads few.
 const maxLag = 100
 
 // lease is the time after which a process with an unchanged claim counts as dead.
 const lease = 30 * time.Second
 
-// claimTime limits the time to send claimed messages. It is shorter than lease, so that no other process takes over the
-// claim meanwhile.
+// claimTime limits the sending of claimed messages. It is shorter than lease, so that no other process takes over
+// meanwhile.
 const claimTime = 20 * time.Second
 
-// forgotten is the maximum age of a claim. If a claim is older, its process is dead, even if clocks differ.
+// forgotten is the age at which a claim's process is dead, even if clocks differ.
 const forgotten = 10 * time.Minute
 
-// errBusy means that another process has claimed messages, and is sending them.
+// errBusy means that another process has claimed messages.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
-// task has the messages for a receiver in a round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
@@ -41,7 +40,7 @@ type plan struct {
 	wait    time.Duration // the pause until the next round is at most this long
 }
 
-// round writes cursors to the record, claims due messages, and sends them. It returns the pause before the next round.
+// round writes cursors, claims due messages, and sends them. It returns the pause before the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
@@ -80,7 +79,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	for _, t := range p.tasks { // send to all receivers concurrently
+	for _, t := range p.tasks {
 		all.Go(func() {
 			r := w.send(ctx, t)
 			mu.Lock()
@@ -98,7 +97,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages in n. It runs again after a conflict, so it changes only foreign, since and reported in w.
+// plan claims due messages. It runs again after a conflict, so it changes only foreign, since and reported in w.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -160,7 +159,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets By to this process, or to "" if there are no claims.
+// sign sets By to this process, or to "" without claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -173,8 +172,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. If the claim stays unchanged for the time lease, by this
-// machine's clock, the process counts as dead. If a claim is older than forgotten, busy does not wait.
+// busy returns how long to wait for another process's claim. A process whose claim stays unchanged for lease, by this
+// machine's clock, counts as dead.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
@@ -194,7 +193,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns the messages for a receiver, and the number of commits by which its cursor lags behind.
+// task returns a receiver's messages, and how many commits its cursor lags behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -238,7 +237,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// send sends messages in order, until a message must be tried again, or the time is over.
+// send sends messages in order, until a message must be tried again or the time is over.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -262,7 +261,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores a task's result in w. The next round writes it to the record.
+// note stores a task's result for the next round.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {

@@ -1,7 +1,7 @@
-// Package worker sends notifications about commits on the state branch in the background, so that no release waits for
-// a receiver. A record in Git has a cursor for each receiver. A process claims messages in the record by
-// compare-and-swap, so that no two processes send the same message. After a crash, the next process sends claimed
-// messages again. It marks them as possible repeats, unless the service recognizes repeats.
+// Package worker sends notifications about state commits in the background, so that no release waits for a receiver. A
+// record in Git has a cursor for each receiver. Processes claim messages in the record by compare-and-swap, so that no
+// two processes send the same message. After a crash, the next process sends claimed messages again, marked as possible
+// repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -18,14 +18,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is the error of History if the commit is too old, or if the state branch no longer contains it.
+// ErrGone is History's error if the commit is too old or no longer on the state branch.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
-// Options are the dependencies of a Worker.
+// Options configure a Worker.
 type Options struct {
 	ID      string // differs from all other processes' IDs
 	Cluster string
-	// Update edits the record with change, again after a conflict. If change fails or edits nothing, nothing is written.
+	// Update edits the record with change, again after a conflict. After an error or without an edit, nothing is
+	// written.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists state commits up to upTo, oldest first. If `after` is not "", it lists only newer commits.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
@@ -34,13 +35,13 @@ type Options struct {
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread makes the pause before a retry slightly longer, so that processes do not retry together.
+	// Spread lengthens the pause before a retry slightly, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, a description of completed work. It gets a lasting problem only once.
+	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
 }
 
-// maxKnown limits the states of this process's commits that are kept in memory. A state takes a few kilobytes.
+// maxKnown limits the commits' states in memory. A state takes a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -54,7 +55,7 @@ type Worker struct {
 	head   string
 	base   map[string]string // the state branch's head when this process first saw a receiver, by receiver
 	known  []rollout.StateCommit
-	asked  int // number of calls of Notify
+	asked  int
 	served int // the value of asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
@@ -64,10 +65,9 @@ type Worker struct {
 	trouble   retry             // when to read or write the record again, after a failure
 	foreign   string            // another process's claim; "" for none
 	since     time.Time         // when foreign last changed
-	reported  map[string]string // the last problem, by receiver, by "template of" a receiver, or by "" for the record
+	reported  map[string]string // the last problem, by receiver, "template of" a receiver, or "" for the record
 }
 
-// retry holds the number of failures, and the time of the next try.
 type retry struct {
 	tries int
 	after time.Time
@@ -107,7 +107,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep stores a commit. Beyond maxKnown states, it drops the oldest commits. The caller holds the lock.
+// keep stores a commit, and drops the oldest beyond maxKnown. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -119,7 +119,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends messages until the context ends. At the end, it writes the last cursors to the record.
+// Run sends messages until the context ends, and then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -200,7 +200,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after the commit `after`. It reads Git only if a commit is not in w.known.
+// line returns the commits after `after`. It reads Git only for commits that are not in w.known.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -217,10 +217,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 	return line, nil
 }
 
-// errAhead means that another process has recorded a cursor that is newer than the known head.
+// errAhead means that another process has recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads line's commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
+// read reads commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -235,7 +235,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateC
 	return nil, err
 }
 
-// report logs a problem once. It logs the problem again if its text changes, or if it returns after its end.
+// report logs a problem once, and again if its text changes or it returns after its end.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
@@ -247,7 +247,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure. asked is the pause that the service requested, or 0.
+// next returns the retry after a failure. asked is the pause that the service requested, or 0.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
