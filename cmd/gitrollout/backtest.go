@@ -63,7 +63,7 @@ had. The analysis begins at the end of the release's first step, as in the backg
 of a release, and ends at the promotion or the rollback. Each query is evaluated at
 the time of the measurement, and {{elapsed}} counts from the step of that time.
 
-TEMPLATE and its arguments are those of "gitrollout analysis run". With --arg
+TEMPLATE and its arguments work as in "gitrollout analysis run". With --arg
 NAME=Latest, an argument is the hash of each release's own pods. A release whose
 record has no hashes, as records of older versions of gitrollout, is not replayed.
 Only metrics of prometheus can be replayed.
