@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// OwnNamespace is the namespace in which gitrollout itself runs by default.
+// OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: its own, or a match of Namespaces. The namespace
-// kube-system must be listed by name, and gitrollout's namespace (own) is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or a match of Namespaces. kube-system
+// must be listed by name. gitrollout's namespace (own) is forbidden.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -24,13 +24,13 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether ClusterResources permits a cluster-scoped kind, in the form of Ref.GroupKind.
+// MayHave reports whether ClusterResources permits a Ref.GroupKind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account: "namespace/name", a name in the app's namespace, or "" (default).
+// As returns the app with a service account: "namespace/name", a name in the app's namespace, or "" (default).
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -38,7 +38,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind returns the kind as a configuration names it: "group/Kind", or "Kind" for the core group.
+// GroupKind returns "group/Kind", or "Kind" for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

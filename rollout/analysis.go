@@ -5,52 +5,51 @@ import (
 	"time"
 )
 
-// AnalysisPhase is the state of a measurement, a metric or a run.
+// AnalysisPhase is the state of a measurement, metric or run.
 type AnalysisPhase string
 
-// Argo Rollouts lacks AnalysisStopped.
 const (
-	AnalysisPending      AnalysisPhase = "Pending" // not measured yet, or the measurement was ignored
+	AnalysisPending      AnalysisPhase = "Pending" // not measured, or ignored
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // measurements could not be made
-	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither the success nor the failure condition holds
+	AnalysisErrored      AnalysisPhase = "Error"        // measurements failed
+	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
 
-	// AnalysisStopped means that the release ended before a verdict.
+	// AnalysisStopped ends a run without verdict. Argo Rollouts lacks it.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults. All arguments except Secrets and Pods have their values.
+// Metric is a metric with defaults. All arguments except Secrets and Pods have values.
 type Metric struct {
 	Name                    string
-	InitialDelay            time.Duration // time from the start of the run to the first measurement
-	Interval                time.Duration // time between measurements; 0: one measurement
-	Count                   int           // measurements until the metric ends, not counting errors; 0: no limit
-	SuccessCondition        string        // an expr-lang condition; without both conditions, each result is a success
+	InitialDelay            time.Duration // from the run's start to the first measurement
+	Interval                time.Duration // 0: one measurement
+	Count                   int           // without errors, until the metric ends; 0: no limit
+	SuccessCondition        string        // in expr-lang; without conditions, each result is a success
 	FailureCondition        string
-	FailureLimit            int  // above this number of failed measurements, the metric fails; -1: no limit
-	InconclusiveLimit       int  // like FailureLimit, but for inconclusive measurements
-	ConsecutiveErrorLimit   int  // above this number of errors in a row, the metric ends as Error; default 4
-	ConsecutiveSuccessLimit int  // the metric passes after this many successes in a row; 0: off
-	Retention               int  // number of newest measurements that are kept; default 10
-	DryRun                  bool // the metric is measured and shown, but its verdict has no effect
+	FailureLimit            int  // with more failed measurements, the metric fails; -1: no limit
+	InconclusiveLimit       int  // as FailureLimit, for inconclusive measurements
+	ConsecutiveErrorLimit   int  // with more errors in a row, the metric ends as Error; default 4
+	ConsecutiveSuccessLimit int  // successes in a row after which the metric passes; 0: off
+	Retention               int  // number of newest measurements kept; default 10
+	DryRun                  bool // the verdict has no effect
 
-	// Argo Rollouts does not have these fields:
+	// Not in Argo Rollouts:
 	OnNoData   NoData   // how an empty result counts; default NoDataError
 	MinSamples int      // with fewer samples, OnNoData applies (default: no verdict yet); 0: no minimum
-	StartWhen  string   // results are ignored until this condition is true once; "": no result is ignored
-	Compare    *Compare // set if the metric compares both versions; nil: the conditions decide
+	StartWhen  string   // ignore results until this is true once; "": none
+	Compare    *Compare // to compare both versions; nil: the conditions decide
 
-	Provider string               // the kind of provider: prometheus, web, job …
-	Config   map[string]any       // settings of the provider, as in the manifest
-	Secrets  map[string]SecretRef // arguments whose values are read from Secrets at each measurement
+	Provider string               // prometheus, web, job …
+	Config   map[string]any       // the provider's settings, as in the manifest
+	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
-	// Pods has arguments whose values each measurement computes. Latest and Stable stand for the pod-template-hash of the
-	// new and the stable version. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments to compute at each measurement. Latest and Stable stand for the versions' pod-template-hash.
+	// Others have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -59,27 +58,27 @@ type NoData string
 
 // The values of Metric.OnNoData.
 const (
-	NoDataError NoData = ""     // the conditions are evaluated: most then give an error, as in Argo Rollouts
-	NoDataWait  NoData = "wait" // the result is ignored, and the measurement is repeated
-	NoDataPass  NoData = "pass" // the result counts as successful
-	NoDataFail  NoData = "fail" // the result counts as failed
+	NoDataError NoData = ""     // conditions are evaluated: most give an error, as in Argo Rollouts
+	NoDataWait  NoData = "wait" // ignored, and measured again
+	NoDataPass  NoData = "pass" // successful
+	NoDataFail  NoData = "fail" // failed
 )
 
-// Compare sets how two versions are compared. Each result is [bad requests, all requests].
+// Compare sets how versions are compared. A result is [bad requests, all requests].
 type Compare struct {
-	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one percentage point.
+	// MaxIncrease is the allowed increase of the share of bad requests; 0.01: one percentage point.
 	MaxIncrease float64 `json:"maxIncrease"`
 	// Confidence is 1 minus the allowed probability of a false failure, over all measurements; default 0.999.
 	Confidence float64 `json:"confidence"`
-	// Histogram means that the query returns cumulative buckets (label le, or a native histogram) instead of [bad, all].
+	// Histogram means that queries return cumulative buckets (label le, or a native histogram), not [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
-	// By is a label, such as user. The numbers count distinct values of this label instead of requests.
+	// By is a label, such as user: distinct values count, not requests.
 	By string `json:"by,omitempty"`
-	// Before means that the version before the release is compared, at the time before the release, instead of stable.
+	// Before compares with the version and time before the release, not with stable.
 	Before bool `json:",omitempty"`
 }
 
-// SecretRef names one key of a Secret in the app's namespace.
+// SecretRef names a key of a Secret in the app's namespace.
 type SecretRef struct {
 	Name string `json:"name" needs:"name the Secret and its key"`
 	Key  string `json:"key" needs:"name the Secret and its key"`
@@ -88,30 +87,30 @@ type SecretRef struct {
 // Measurement is the result of one measurement.
 type Measurement struct {
 	At      time.Time     `json:"at"`
-	Value   string        `json:"value,omitempty"` // the result as text, shortened
+	Value   string        `json:"value,omitempty"` // as text, shortened
 	Phase   AnalysisPhase `json:"phase"`
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is a metric's progress in a run, recorded to survive a restart.
+// MetricProgress is a metric's progress in a run, recorded for restarts.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // the condition of a metric that ended without success
-	Count              int           `json:"count"`               // number of measurements without an error
+	Condition          string        `json:"condition,omitempty"` // of a metric without success
+	Count              int           `json:"count"`               // measurements without error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
 	Inconclusive       int           `json:"inconclusive,omitempty"`
 	Errors             int           `json:"errors,omitempty"`
 	ConsecutiveErrors  int           `json:"consecutiveErrors,omitempty"`
 	ConsecutiveSuccess int           `json:"consecutiveSuccess,omitempty"`
-	Evidence           *Sequential   `json:"evidence,omitempty"` // of a comparison whose query covers {{elapsed}} time
+	Evidence           *Sequential   `json:"evidence,omitempty"` // of a comparison over {{elapsed}} time
 	Measurements       []Measurement `json:"measurements,omitempty"`
 }
 
-// Last returns the newest measurement, or false if there is none.
+// Last returns the newest measurement, or false.
 func (p MetricProgress) Last() (Measurement, bool) {
 	if len(p.Measurements) == 0 {
 		return Measurement{}, false
@@ -119,25 +118,24 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is one run of an analysis: at a step, in the background, or around a blue-green switch.
+// AnalysisRun is a run at a step, in the background, or around a blue-green switch.
 type AnalysisRun struct {
-	// Name is web/step-2, web/background, web/watch or, in an experiment, web/step-2/errors. For a step named soak, it is
-	// web/soak.
+	// Name is web/step-2, web/background, web/watch, web/soak (a step's name) or, in an experiment, web/step-2/errors.
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
 	Phase    AnalysisPhase    `json:"phase"`
 	Message  string           `json:"message,omitempty"`
-	Accepted string           `json:"accepted,omitempty"` // the user who accepted an Inconclusive run
+	Accepted string           `json:"accepted,omitempty"` // user who accepted an Inconclusive run
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records belong to one run. The runs of another attempt start at another time.
+// Same reports whether two records belong to one run. Another attempt starts at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
 
-// IsWatch reports whether a run belongs to a watch. Names of an experiment's runs have two slashes.
+// IsWatch reports whether a watch ran. An experiment's run has two slashes.
 func (r AnalysisRun) IsWatch() bool {
 	return strings.HasSuffix(r.Name, "/watch") && strings.Count(r.Name, "/") == 1
 }
@@ -145,11 +143,11 @@ func (r AnalysisRun) IsWatch() bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int           // index of the step at which a background analysis starts
-	For          time.Duration `json:",omitempty"` // how long a watch lasts; 0 for all other analyses
+	StartingStep int           // index of a background analysis' first step
+	For          time.Duration `json:",omitempty"` // a watch's length; 0 for others
 }
 
-// Watched returns the analysis after a release of the workload, or nil.
+// Watched returns the analysis after a release, or nil.
 func (s Spec) Watched() *Analysis {
 	switch {
 	case s.Canary != nil:
@@ -160,7 +158,7 @@ func (s Spec) Watched() *Analysis {
 	return nil
 }
 
-// Metrics returns the metrics of all analyses in a Spec, also in experiments and the watch.
+// Metrics returns all analyses' metrics, also of experiments and the watch.
 func (s Spec) Metrics() []Metric {
 	metrics := s.ReleaseMetrics()
 	if w := s.Watched(); w != nil {
@@ -169,7 +167,7 @@ func (s Spec) Metrics() []Metric {
 	return metrics
 }
 
-// ReleaseMetrics returns the metrics of all analyses during a release.
+// ReleaseMetrics returns the metrics of analyses during a release.
 func (s Spec) ReleaseMetrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

@@ -11,29 +11,28 @@ import (
 	"strings"
 )
 
-// AppGlob is one entry of the field apps of a Config: it selects folders of apps and has their settings.
+// AppGlob is an entry of a Config's apps: folders of apps with settings.
 type AppGlob struct {
-	Path      string     // slash-separated folder; * ? [] match within one segment, as in path.Match
-	Name      string     // the app's name; allowed only if Path has no wildcards
-	Namespace string     // namespace for namespaced objects that set none; default: "default"
-	Prune     bool       // delete the objects of an app whose folder is removed; default: keep them
-	Directory *Directory // if set, folders of manifests without a kustomization are also apps
-	Helm      *Helm      // if set, folders of charts are also apps
-	Variables Variables  // values for ${name} in the apps' objects
-	Links     string     // see App.Links
-	// Decryption is the name of the Secret with the keys for the apps' encrypted files, "" for none.
-	Decryption string
+	Path       string     // slash-separated; * ? [] match within one segment, as in path.Match
+	Name       string     // the app's; only if Path has no wildcards
+	Namespace  string     // for namespaced objects that set none; default: "default"
+	Prune      bool       // delete the objects of an app whose folder is removed; default: keep
+	Directory  *Directory // if set, folders of manifests without a kustomization are apps
+	Helm       *Helm      // if set, folders of charts are apps
+	Variables  Variables  // for ${name} in the apps' objects
+	Links      string     // see App.Links
+	Decryption string     // Secret with keys for encrypted files, or ""
 
-	Namespaces       []string // other namespaces in which the apps may have objects; * and ? are wildcards
+	Namespaces       []string // further allowed namespaces; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
-	ServiceAccount   string   // account that applies the objects: namespace/name, or name in Namespace; "": default
+	ServiceAccount   string   // account that applies objects: namespace/name, or name in Namespace; "": default
 
-	field  string // the path apps[i], for error messages
+	field  string // apps[i], for errors
 	file   string
-	limits Limits // limits for rendering the apps; zero for the defaults
+	limits Limits // zero for the defaults
 	kube   kubernetesFile
 
-	workloads string // Config.Workloads, encoded by PartitionedText
+	workloads string // encoded by PartitionedText
 }
 
 type appGlobFile struct {
@@ -56,7 +55,6 @@ type appGlobFile struct {
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
 }
 
-// decryptionFile has Flux's field names.
 type decryptionFile struct {
 	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
 	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
@@ -70,7 +68,6 @@ type substituteFromFile struct {
 	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
 }
 
-// helmFile has Argo CD's field names.
 type helmFile struct {
 	ReleaseName  string     `json:"releaseName" is:"label"`
 	ValueFiles   []string   `json:"valueFiles" max:"100"`
@@ -78,10 +75,10 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps null values, because null removes a default value of the chart.
+// helmValues keeps null, which removes a chart's default.
 type helmValues map[string]any
 
-// ReadValue accepts any mapping.
+// ReadValue reads any mapping.
 func (v *helmValues) ReadValue(raw any) error {
 	given, is := raw.(map[string]any)
 	if !is {
@@ -94,7 +91,7 @@ func (v *helmValues) ReadValue(raw any) error {
 // Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
-// linkTemplate allows placeholders only after the host, so that the configuration sets the host.
+// linkTemplate allows placeholders only after the host, which the configuration sets.
 var linkTemplate = regexp.MustCompile(
 	`^https?://[^\s{}/?#@]+([/?#][^\s{}]*(\{(app|namespace|query)\}[^\s{}]*)*)?$`)
 
@@ -174,8 +171,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name is Name, else the folder names at Path's wildcard segments joined
-// by "-", else the last folder. An invalid name is an InvalidError.
+// App returns the app in a matching folder. Its name is Name, else the folders at Path's wildcards joined by "-", else
+// the last folder. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
@@ -207,7 +204,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	return app.As(g.ServiceAccount), nil
 }
 
-// EntryOf returns the first entry whose Path matches an app's folder, or nil.
+// EntryOf returns the first entry that matches the app's folder, or nil.
 func (c *Config) EntryOf(app App) *AppGlob {
 	for i, glob := range c.Apps {
 		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
@@ -217,7 +214,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern matches a path or its last element. The text "{a,b}" means the patterns a and b.
+// MatchesAny reports whether a pattern matches a path or its last element. "{a,b}" means a or b.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users who
-// may patch the workload can abort its release while Git is unreachable.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users with the right to patch the workload can abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a request in the cluster to roll back one attempt of a release.
+// BreakGlass requests in the cluster to roll back an attempt of a release.
 type BreakGlass struct {
-	Release Hash      `json:"release"` // the release's hash, or the template hash of the annotated workload
-	Serial  int       `json:"serial"`  // the workload's LabelSerial at the time of the request
-	By      string    `json:"by"`      // the user's name at the API server
+	Release Hash      `json:"release"` // hash of the release, or of the annotated workload's template
+	Serial  int       `json:"serial"`  // LabelSerial at the time of the request
+	By      string    `json:"by"`      // user's name at the API server
 	Reason  string    `json:"reason"`
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value. HTML is not escaped, so that an admission policy can find the user's name.
+// Encode returns the annotation's value. HTML stays unescaped, for admission policies that look for the user's name.
 func (b BreakGlass) Encode() string {
 	var value strings.Builder
 	encoder := json.NewEncoder(&value)
@@ -30,8 +29,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses other forms: a policy
-// might check the first of two duplicate fields, while ParseBreakGlass would read the last.
+// ParseBreakGlass reads an encoded value, with printable texts. It refuses other forms: of duplicate fields, policies
+// might check the first, and ParseBreakGlass reads the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)
@@ -46,7 +45,7 @@ func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	return b, nil
 }
 
-// Text returns the rollback's reason for users: "aborted by break glass of ann: v2 fails".
+// Text returns the reason for users: "aborted by break glass of ann: v2 fails".
 func (b BreakGlass) Text() string {
 	text := "aborted by break glass"
 	if b.By != "" {

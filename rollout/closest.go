@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with the names most similar to an unknown name, or "" if none is similar.
+// DidYouMean returns a question with the most similar names, or "".
 func DidYouMean(name string, names []string) string {
 	if near := Closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -14,7 +14,7 @@ func DidYouMean(name string, names []string) string {
 }
 
 // Closest returns at most three similar names, the most similar first. For a name too long for Kubernetes it returns
-// nil: comparisons are slow, and users without an account may send names to the dashboard.
+// nil: comparisons are slow, and anyone may send names to the dashboard.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil
@@ -26,7 +26,7 @@ func Closest(name string, names []string) []string {
 	var near []candidate
 	far := max(1, len(name)/3)
 	if len(name) > 3 {
-		far = max(2, far) // because two swapped letters count as two edits
+		far = max(2, far) // two swapped letters count as two edits
 	}
 	name = strings.ToLower(name)
 	for _, other := range names {
@@ -39,7 +39,6 @@ func Closest(name string, names []string) []string {
 	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
 }
 
-// editDistance is the Levenshtein distance in bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument is in bytes. The state of an app with 2,000 objects is about 150 kB.
+// maxDocument is in bytes. A state with 2,000 objects has about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document strictly. It refuses other kinds, versions, and unknown or duplicate fields.
+// decode reads one YAML document strictly, without unknown or duplicate fields.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -48,7 +48,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments exists because the YAML parser would ignore all documents but the first.
+// manyDocuments exists because the YAML parser ignores all documents but the first.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -72,7 +72,6 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
 }
 
-// encode sorts keys, so that equal values have equal bytes.
 func encode(v any) ([]byte, error) {
 	out, err := yaml.Marshal(v)
 	if err != nil {
@@ -81,32 +80,32 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state file, in one of 256 folders: Git stores the whole list of a changed
-// folder again. With 5,000 apps, a commit takes 6 kB instead of 210 kB.
+// StatePath returns an app's state file, in one of 256 folders, because Git stores a changed folder's whole list. With
+// 5,000 apps, a commit takes 6 kB, not 210 kB.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the file on the state branch that identifies the cluster.
+// ClusterPath is the state branch's file that identifies the cluster.
 const ClusterPath = "cluster.yaml"
 
-// Cluster is the content of cluster.yaml.
+// Cluster is cluster.yaml.
 type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
-	Cluster    string `json:"cluster"` // the name of the folder below .gitrollout/
-	UID        string `json:"uid"`     // the UID of the namespace kube-system, or NAMESPACE/UID
+	Cluster    string `json:"cluster"` // folder below .gitrollout/
+	UID        string `json:"uid"`     // of the namespace kube-system, or NAMESPACE/UID
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }
 
-// Writer is the process that commits to the state branch. A new writer increments Epoch.
+// Writer is the process that commits to the state branch. Each new writer increments Epoch.
 type Writer struct {
-	ID    string `json:"id"`    // name of the host or pod
+	ID    string `json:"id"`    // host or pod
 	Epoch int    `json:"epoch"` // from 1
 }
 
-// Source names the users' branch and its repository.
+// Source names the users' repository and branch.
 type Source struct {
 	Repo   string `json:"repo"` // URL without credentials
 	Branch string `json:"branch"`
@@ -123,7 +122,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly and checks its seal. An edit by hand gives an InvalidError.
+// ParseState reads a state file strictly. An edit by hand gives an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -138,7 +137,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState is ParseState without the check of the seal.
+// ParseEditedState is ParseState without the seal's check.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -174,8 +173,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the sealed state file. Equal states have equal bytes: keys are sorted, times are in UTC and whole
-// seconds, except for the start of a wait (NextTenth).
+// Encode returns the sealed state file. Equal states have equal bytes: sorted keys, times in UTC and whole seconds,
+// except a wait's start (NextTenth).
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -185,7 +184,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest that detects edits by hand; only signed commits prevent forgery.
+// seal returns a digest that detects edits by hand. Only signed commits prevent forgery.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -198,14 +197,14 @@ func (s State) seal() (string, error) {
 // Second returns a time in UTC and whole seconds, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds up the start of a wait to a tenth of a second. With whole seconds, a release with three pauses took
-// 1.5 s longer.
+// NextTenth rounds a wait's start up to a tenth of a second. Whole seconds made a release with three pauses 1.5 s
+// longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest returns the earlier of two times. A zero time means no time.
+// Soonest returns the earlier time; zero means none.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -213,7 +212,7 @@ func Soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// Later returns the later of two times.
+// Later returns the later time.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

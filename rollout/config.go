@@ -8,33 +8,32 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch, with the apps and all settings.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch.
 type Config struct {
-	File     string        // the file's path, for error messages
-	Interval time.Duration // time between polls of the users' branch; default 30s, at least 1s
-	// PushInterval is the minimum time between two pushes to the state branch; default 1s. Rollbacks ignore it.
+	File     string        // for errors
+	Interval time.Duration // between polls of the users' branch; default 30s, at least 1s
+	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
-	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
-	Apps         []AppGlob     // at least one entry
-	Forge        *Forge        // nil: gitrollout opens no pull requests
-	Windows      []Window      // windows in which releases may, or may not, advance
-	AutoRevert   AutoRevert    // action in Git after a rejected release; default AutoRevertPropose
-	Receivers    []Receiver    // the receivers of notifications
-	Limits       Limits        // limits for rendering an app
-	Workloads    []Partitioned // additional kinds of workloads for staged releases
+	StateBranch  string        // default gitrollout/state/<cluster>; below gitrollout/
+	Apps         []AppGlob     // at least one
+	Forge        *Forge        // nil: no pull requests
+	Windows      []Window      // when releases may, or may not, advance
+	AutoRevert   AutoRevert    // after a rejected release; default AutoRevertPropose
+	Receivers    []Receiver    // of notifications
+	Limits       Limits        // for rendering an app
+	Workloads    []Partitioned // additional kinds with staged releases
 }
 
 // AutoRevert selects the action in Git after a rejected release.
 type AutoRevert string
 
-// A revert makes Git agree with the cluster after a rollback.
 const (
-	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; propose it if it undoes more
-	AutoRevertOff     AutoRevert = "off"     // do nothing in Git
+	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
+	AutoRevertPush    AutoRevert = "push"    // push to the users' branch; propose a revert that undoes more
+	AutoRevertOff     AutoRevert = "off"     // do nothing
 )
 
-// ReadValue reads a text or false: YAML reads "off" as false.
+// ReadValue reads a text or false, because YAML reads "off" as false.
 func (a *AutoRevert) ReadValue(raw any) error {
 	switch raw {
 	case false:
@@ -47,7 +46,7 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape returns the JSON Schema of an AutoRevert.
+// Shape returns the JSON Schema.
 func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
@@ -58,11 +57,11 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the default Kubernetes version for charts. A change would change the charts' objects.
+	// DefaultKubernetes is for charts. A change would change the charts' objects.
 	DefaultKubernetes = "1.36.0"
 )
 
-// ConfigPath returns the path of a cluster's config.yaml.
+// ConfigPath returns the path of config.yaml.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
 
 type configFile struct {
@@ -82,14 +81,13 @@ type configFile struct {
 	_             any               `field:"signing" notYet:"leave it out"`
 }
 
-// kubernetesFile has the versions for which charts are rendered.
 type kubernetesFile struct {
 	Version     string   `json:"version" is:"kubernetes"`
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and sets defaults. The file's folder is the cluster's name, and part of
-// the default state branch. Errors are InvalidErrors with file, field and fix.
+// ParseConfig reads a configuration strictly. The file's folder names the cluster, and the default state branch. Errors
+// are InvalidErrors.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -158,7 +156,6 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 // badRef matches names that Git refuses (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns why a branch cannot be the state branch, or "".
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

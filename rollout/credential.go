@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// Credential names the place of a secret text outside Git. Exactly one of Secret, Env and File is set.
+// Credential names the place of a secret outside Git. Exactly one field of Secret, Env and File is set.
 type Credential struct {
-	Secret    SecretRef // a Secret in the cluster
-	Namespace string    // the Secret's namespace; default: the reconciler's namespace
-	Env       string    // or the name of a variable in the reconciler's environment
-	File      string    // or the name of a file in the folder GITROLLOUT_NOTIFY_DIR
+	Secret    SecretRef // in the cluster
+	Namespace string    // default: the reconciler's
+	Env       string    // variable of the reconciler's environment
+	File      string    // file in the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is required for Credential.Env, because other variables may have credentials for Git.
+// EnvPrefix is required for Credential.Env: other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile refuses a secret text in place of its fields.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +29,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. Its errors do not contain the secret text.
+// ReadValue reads a credential. Errors do not contain the secret.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 )
 
-// equality compares as Kubernetes does: an empty list equals nil, and time zones have no effect.
+// equality compares as Kubernetes: an empty list equals nil, and time zones have no effect.
 var equality = conversion.EqualitiesOrDie(time.Time.Equal)
 
-// Equal compares two states by equality.
+// Equal compares states by equality.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""
@@ -18,7 +18,7 @@ func (s *State) Equal(o *State) bool {
 	return equality.DeepEqual(left, right)
 }
 
-// IsTransition reports whether states differ in a field with the tag serial:"yes". State.Serial counts transitions.
+// IsTransition reports whether states differ in a field with the tag serial:"yes".
 func (s *State) IsTransition(to *State) bool {
 	next := reflect.ValueOf(*to)
 	for field, value := range reflect.ValueOf(*s).Fields() {

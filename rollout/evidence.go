@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// evidenceValues is how many newest values Evidence shows per metric.
 const evidenceValues = 5
 
-// Evidence returns one line for each metric, for a user's decision about the release:
+// Evidence returns lines for a user's decision:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
 func Evidence(runs []AnalysisRun) (lines []string) {
@@ -60,8 +59,7 @@ func (p MetricProgress) evidence(mean float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// MeanEvidence returns the mean evidence of all metrics that share a limit with metric p. A metric without a look
-// counts 1.
+// MeanEvidence returns the mean evidence of the metrics that share p's limit. Without a look, a metric counts 1.
 func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 {
 	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
 		return p.Evidence.Value()
@@ -77,13 +75,13 @@ func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 
 	return sum / float64(p.Evidence.Metrics)
 }
 
-// EvidenceText returns "41 of 2,000" or, if the release has another mean, "41, release 14 of 2,000".
+// EvidenceText returns "41 of 2,000" or, if the release's mean differs, "41, release 14 of 2,000".
 func EvidenceText(value, mean, limit float64) string {
 	own := map[bool]string{false: NumberText(value) + ", release "}[value == mean]
 	return own + NumberText(mean) + " of " + NumberText(limit)
 }
 
-// NumberText formats a number that is not negative: <0.01, 0.34, 2,000, >1e12.
+// NumberText formats a number, at least 0: <0.01, 0.34, 2,000, >1e12.
 func NumberText(v float64) string {
 	switch {
 	case v > 0 && v < 0.01:

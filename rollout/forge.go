@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Forge configures pull requests. Empty fields are derived from the repository's URL.
+// Forge configures pull requests. The repository's URL gives empty fields.
 type Forge struct {
-	// Type is the kind of forge. If it is "", the host decides: github.com, gitlab.com, gitea.com or codeberg.org.
+	// Type is the kind of forge; "": from the host github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
-	// URL is the forge's address in a browser, without a final slash.
+	// URL is the forge's address in a browser, without final slash.
 	URL string `json:"url" like:"url"`
 	// Repository is owner/name, or group/subgroup/name on GitLab.
 	Repository string `json:"repository"`
-	// Labels are the labels of each pull request.
+	// Labels are labels of pull requests.
 	Labels []string `json:"labels" max:"10" fix:"leave some out"`
-	// Reviewers are the names of users, or of teams as org/team.
+	// Reviewers are users, or teams as org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
 }
 
 // ForgeType is a kind of forge.
 type ForgeType string
 
-// The supported forges. Forgejo has Gitea's API.
+// Forgejo has Gitea's API.
 const (
 	GitHub ForgeType = "github"
 	GitLab ForgeType = "gitlab"
 	Gitea  ForgeType = "gitea"
 )
 
-// Equal reports whether two configurations are equal.
+// Equal compares configurations.
 func (f *Forge) Equal(o *Forge) bool { return equality.DeepEqual(f, o) }
 
 var (
@@ -40,7 +40,6 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check removes slashes at the end of the field URL.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
@@ -81,7 +80,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces the credentials in a URL, even an invalid URL, by "***".
+// redact replaces credentials in a URL, even invalid, by "***".
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -6,58 +6,57 @@ import (
 	"slices"
 )
 
-// ForgeUpdate reports one recorded change of an app's state to a forge.
+// ForgeUpdate reports a change of an app's state to a forge.
 type ForgeUpdate struct {
 	Cluster   string
-	Subject   string // the change, in one line; "" if the state is reported again, such as after a restart
-	Before    State  // the zero value if the state is reported again
+	Subject   string // the change, in one line; "" if reported again, as after a restart
+	Before    State  // zero if reported again
 	After     State
-	Proposals []Proposal // existing proposals, and proposals that this change has removed
+	Proposals []Proposal // existing, or removed by this change
 }
 
 // ProposalKind is the effect of merging a proposal.
 type ProposalKind string
 
-// The kinds of proposals.
 const (
-	ProposePromotion ProposalKind = "promote" // lets a waiting release continue
-	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release in Git
+	ProposePromotion ProposalKind = "promote" // lets a release continue
+	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release
 )
 
-// Proposal is a branch with one commit that users may merge.
+// Proposal is a branch with one commit for users to merge.
 type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
-	Commit   string     // "" if the branch was removed
-	Gate     int        // only for a promotion: index of the step at which the release waits
-	Standing []Standing // one for each workload that the release changes
-	Changes  []Change   // promotion: from stable version to release; revert: from newest commit to stable version
-	Sharers  []string   // other apps that use the files that the merge changes
-	Retries  bool       // only for a revert: instead of a merge, users may retry the rejected release
+	Commit   string     // "" if removed
+	Gate     int        // promotion: index of the step that waits
+	Standing []Standing // for each workload of the release
+	Changes  []Change   // promotion: from stable to release; revert: from newest commit to stable
+	Sharers  []string   // other apps with the changed files
+	Retries  bool       // revert: users may instead retry the release
 }
 
-// Standing has the progress of one workload in a release.
+// Standing is a workload's progress in a release.
 type Standing struct {
 	Progress
-	Ready    int    // Ready pods of the new version
-	Replicas int    // the workload's replicas
-	Problem  string // why a pod of the new version is not Ready, "" without such a pod
+	Ready    int    // of the new version
+	Replicas int    // of the workload
+	Problem  string // why a new pod is not Ready, or ""
 }
 
-// Change is one object that differs between two renders.
+// Change is an object that differs between renders.
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed
-	Images []ImageChange // containers whose image differs
+	Images []ImageChange // with another image
 }
 
-// ImageChange is the change of one container's image.
+// ImageChange is a container's change of image.
 type ImageChange struct {
 	Container string
-	From, To  string // the images; "" in a version without the container
+	From, To  string // images; "" without the container
 }
 
-// Changes lists the objects that differ, sorted. A nil render has no objects.
+// Changes lists differing objects, sorted. A nil render has none.
 func Changes(from, to *Render) []Change {
 	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change

@@ -9,24 +9,24 @@ import (
 
 // Field is one field of a document. Struct tags describe it for the Reader, the JSON Schemas and the reference docs:
 //
-//	json:"name"     the field's name; a struct field without this tag is not in the document
-//	json:"*"        a map[string]any that takes all fields of other names
-//	needs:"fix"     the field must be given and not be empty; otherwise the error has this fix
-//	default:"30"    the value, as JSON or a plain text, if the field is absent or an empty text
-//	oneOf:"a b"     the allowed texts; an empty text is treated as absent
-//	is:"label"      the format of the text, or of each text of the list: a key of Formats
-//	like:"url"      the format, only for JSON Schemas: the code that uses the field checks it with better errors
-//	min:"1" max:"9" bounds of a number, or of the length of a list; without min a number is at least 0
+//	json:"name"     the field's name; without it, not in the document
+//	json:"*"        a map[string]any for all other fields
+//	needs:"fix"     must not be absent or empty; else this fix
+//	default:"30"    the value, as JSON or plain text, for an absent field or empty text
+//	oneOf:"a b"     the allowed texts; an empty text counts as absent
+//	is:"label"      the format of texts: a key of Formats
+//	like:"url"      the format for JSON Schemas only: other code checks it with better errors
+//	min:"1" max:"9" bounds of a number or a list's length; default minimum of numbers: 0
 //	fix:"…"         the fix for an invalid value
-//	own:"fix"       Argo Rollouts does not have the field: refused in documents of Argo Rollouts
-//	argo:"fix"      only Argo Rollouts has the field: refused in documents of gitrollout
-//	notYet:"fix"    gitrollout does not support the field yet: refused
-//	refused:"fix"   the field does not belong in this place: refused
-//	ignored:"why"   the field has no effect: accepted with a warning
+//	own:"fix"       not in Argo Rollouts: refused in its documents
+//	argo:"fix"      only in Argo Rollouts: refused in gitrollout's documents
+//	notYet:"fix"    not supported yet: refused
+//	refused:"fix"   in the wrong place: refused
+//	ignored:"why"   without effect: accepted with a warning
 //
-// A struct field _ with field:"name" is a field that is not read. Otherwise, _ has rules for the whole mapping:
+// A struct field _ with field:"name" is not read. Other _ have rules for the whole mapping:
 //
-//	one:"a b" none:"fix" many:"fix"   exactly one field in the list a, b must be given
+//	one:"a b" none:"fix" many:"fix"   exactly one of the fields a, b must be given
 //	some:"fix"                        the mapping must not be empty
 type Field struct {
 	Name  string
@@ -35,10 +35,10 @@ type Field struct {
 	index []int
 }
 
-// Rest names a map field that takes all fields without a struct field.
+// Rest names the map field for all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, with embedded structs' fields and each field _ with rules.
+// Fields returns a struct's fields in order, also of embedded structs, and each _ with rules.
 func Fields(t reflect.Type) (all []Field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -56,13 +56,13 @@ func Fields(t reflect.Type) (all []Field) {
 			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
 		}
 	}
-	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field with its name
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field
 		return f.Name != "" && slices.ContainsFunc(all,
 			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
 }
 
-// In reports whether the field exists in documents of Argo Rollouts (argo) or gitrollout.
+// In reports whether documents of Argo Rollouts (argo) or gitrollout have the field.
 func (f Field) In(argo bool) bool {
 	return !f.Has(map[bool]string{true: "own", false: "argo"}[argo])
 }
@@ -73,7 +73,7 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Literal returns a tag's value as JSON, else as plain text; nil without the tag.
+// Literal returns a tag's value as JSON, else as text; nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -86,16 +86,16 @@ func (f Field) Literal(tag string) any {
 	return v
 }
 
-// Words returns the words of a tag.
+// Words returns a tag's words.
 func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
 
-// Format is the required format of a text.
+// Format is a text's required format.
 type Format struct {
 	Pattern   *regexp.Regexp
-	What, Fix string // the error for the text X is: "X is not " + What; its fix is Fix
+	What, Fix string // the error for X is: "X is not " + What
 }
 
-// Formats returns all formats that a tag can name.
+// Formats returns the formats for tags.
 func Formats() map[string]Format { return formats }
 
 var formats = map[string]Format{
@@ -152,7 +152,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar known field or, if few are known, all.
+// suggest returns the fix for an unknown field: the most similar or, of few, all.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
@@ -176,5 +176,4 @@ func suggest(name string, known []Field, argo bool) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxNamed bounds the fields that a fix lists.
 const maxNamed = 15

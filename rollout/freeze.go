@@ -8,11 +8,11 @@ import (
 // Freeze is the file .gitrollout/<cluster>/freeze.yaml. Until its end, no release advances.
 type Freeze struct {
 	Reason string
-	Until  time.Time // the end; zero: until the file is removed
-	Apps   []string  // globs for names of apps; empty: all apps
+	Until  time.Time // zero: until the file is removed
+	Apps   []string  // globs for apps' names; empty: all apps
 }
 
-// FreezePath returns the path of a cluster's freeze.yaml.
+// FreezePath returns the path of freeze.yaml.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
 type freezeFile struct {
@@ -23,7 +23,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, call Unreadable: even an invalid file stops releases.
+// ParseFreeze reads a freeze strictly. After an error, call Unreadable: an invalid file stops releases, too.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -48,11 +48,11 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns a freeze of all apps, for an invalid freeze.yaml.
+// Unreadable returns a freeze of all apps.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
-// At reports whether the freeze is in force at a time. The freeze may be nil.
+// At reports whether the freeze, perhaps nil, is in force.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
-// Equal reports whether two freezes, perhaps nil, are equal.
+// Equal compares freezes, perhaps nil.
 func (f *Freeze) Equal(o *Freeze) bool { return equality.DeepEqual(f, o) }

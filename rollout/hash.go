@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// HashVersion is the prefix of template hashes, and changes with the algorithm.
+// HashVersion prefixes template hashes, and changes with the algorithm.
 const HashVersion = "h1"
 
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several: "h1-" and ten hexadecimal digits of a SHA-256. The hashed
-// text is the rendered template as JSON with sorted keys, without API servers' defaults.
+// Hash identifies a pod template, or a release of several. "h1-" and ten hexadecimal digits of a SHA-256 stand for JSON
+// with sorted keys, without API servers' defaults.
 type Hash string
 
 // HashTemplate returns the hash of spec.template.
@@ -27,7 +27,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns a hash ("c1-") of an app's namespace and objects. The order has no effect.
+// HashContent returns a hash ("c1-") of a namespace and objects, in any order.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -38,8 +38,7 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns the hash of one template, or of the sorted list of workloads and template hashes. Without
-// templates, it is "".
+// ReleaseHash returns one template's hash, or a hash of the sorted workloads and hashes, or "" without templates.
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
@@ -54,14 +53,14 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a text has the prefix of a hash. No commit id has.
+// IsHash reports whether a text has a hash's prefix, unlike commit ids.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }
 
 func hashBytes(version string, raw []byte) Hash { return Hash(version + "-" + Digest(raw, 5)) }
 
-// Digest returns the first bytes of a SHA-256 in hexadecimal.
+// Digest returns a SHA-256's first bytes in hexadecimal.
 func Digest(data []byte, bytes int) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:bytes])

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// maxImages bounds a version's images in a state file.
 const maxImages = 20
 
-// Images returns at most maxImages images of a release's pods, without repetitions, in the objects' order. Without
-// Rollout documents, all workloads count. Init containers follow containers.
+// Images returns at most maxImages images of a release's pods, each once, in the objects' order; without Rollouts, all
+// workloads'. Init containers come last.
 func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
@@ -27,7 +26,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads in Images. If labels differ, the first workload's value counts.
+// Labels returns the labels of the workloads in Images. The first workload's value counts.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {
@@ -53,8 +52,7 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns the images that the other version lacks. If there are none, or the other has no images, it
-// returns the first image.
+// ShownImages returns images that the other version lacks; without any, or without other images, the first.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {

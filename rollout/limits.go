@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Limits bound memory and time for rendering an app. An app that exceeds a limit is held (State.Held). Zero means the
-// default.
+// Limits bound memory and time for rendering an app. Beyond, the app is held (State.Held). Zero: default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
@@ -18,18 +17,18 @@ type Limits struct {
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // the least allowed value; an app with one object needs less than half of this
+	leastMemory       Bytes = 128 << 20 // an app with one object needs less than half
 )
 
-// OrDefault replaces zero fields by the defaults.
+// OrDefault sets zero fields to defaults.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
 
-// Bytes is a size in Kubernetes' notation, such as "512Mi".
+// Bytes is a size such as "512Mi".
 type Bytes int64
 
-// ReadValue reads a text such as "512Mi" or "1Gi".
+// ReadValue reads "512Mi", "1Gi" or the like.
 func (b *Bytes) ReadValue(raw any) error {
 	text, _ := raw.(string)
 	for unit, size := range map[string]Bytes{"Mi": 1 << 20, "Gi": 1 << 30} {
@@ -46,10 +45,10 @@ func (b *Bytes) ReadValue(raw any) error {
 	return &InvalidError{Msg: Describe(raw) + " is not a size", Fix: "write 512Mi, 1Gi or the like"}
 }
 
-// Shape returns the JSON Schema of a size.
+// Shape returns the JSON Schema.
 func (Bytes) Shape() map[string]any { return pattern(`^[0-9]+(Mi|Gi)$`) }
 
-// String returns a text such as "512Mi".
+// String returns "512Mi" or the like.
 func (b Bytes) String() string {
 	if b%(1<<30) == 0 {
 		return fmt.Sprintf("%dGi", b>>30)

@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element that satisfies a condition.
+// Find returns the first element that satisfies is.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true

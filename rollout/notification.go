@@ -10,21 +10,21 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	texttemplate "text/template" // renamed, because the tests declare a function template
+	texttemplate "text/template" // the tests declare a function template
 	"time"
 )
 
-// Receiver is one entry of a Config's notifications.
+// Receiver is an entry of a Config's notifications.
 type Receiver struct {
 	Name        string
 	Service     string                 // a key of Services: slack, msteams …
-	Settings    map[string]string      // settings that are no secrets: address, channel, host …
-	Lists       map[string][]string    // settings with several values: to, tags
-	Credentials map[string]Credential  // places of secret settings: url, token …
-	Headers     map[string]Credential  // places of the values of HTTP headers, for a webhook
-	On          []EventKind            // requested kinds of events; empty: the service's default kinds
-	Apps        []string               // globs for names of apps; empty: all apps
-	Title, Text *texttemplate.Template // templates that are executed with an Event; nil: the default texts
+	Settings    map[string]string      // not secret: address, channel, host …
+	Lists       map[string][]string    // several values: to, tags
+	Credentials map[string]Credential  // places of secrets: url, token …
+	Headers     map[string]Credential  // places of HTTP headers' values, for a webhook
+	On          []EventKind            // requested kinds; empty: the service's defaults
+	Apps        []string               // globs for apps' names; empty: all apps
+	Title, Text *texttemplate.Template // executed with an Event; nil: default texts
 }
 
 // Wants reports whether the receiver gets an app's events.
@@ -32,19 +32,19 @@ func (r Receiver) Wants(app string) bool {
 	return concerns(r.Apps, app)
 }
 
-// ServiceFields lists the allowed fields of one service's block.
+// ServiceFields lists a service's allowed fields.
 type ServiceFields struct {
-	Needs []string    // required fields; "a|b" requires either a or b
-	May   []string    // optional fields
-	Only  []EventKind // the kinds of events that the service supports; empty: all kinds
+	Needs []string    // "a|b" requires a or b
+	May   []string    // optional
+	Only  []EventKind // supported kinds; empty: all
 }
 
-// TroubleKinds returns the kinds that open an incident at an on-call service.
+// TroubleKinds returns the kinds that open an on-call service's incident.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns each service's fields, by the name of its block.
+// Services returns the services' fields, by block name.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -63,7 +63,7 @@ func Services() map[string]ServiceFields {
 
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // not called "on", because YAML reads the key "on" as true
+	Events   []string     `json:"events"` // not "on", because YAML reads the key "on" as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 
@@ -85,7 +85,6 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services; see Services.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -107,11 +106,10 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block of an entry into a Receiver.
 type section struct {
 	place
 	into *Receiver
-	set  []string // names of the fields that the block sets
+	set  []string // names of set fields
 }
 
 func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
@@ -165,7 +163,6 @@ func (s *section) receiver(raw receiverFile) (r *Receiver, err error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps Argo Rollouts' triggers to kinds, for the fix of an error.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -194,7 +191,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template executes a template with an almost empty event, because only execution finds misspelt fields.
+// template executes with an almost empty event: only execution finds misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

@@ -2,27 +2,27 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>, with each receiver's position. A
-// process claims events in the file, so that no other process sends them.
+// Notified is notified.yaml on the branch gitrollout/notified/<cluster>, with receivers' positions. A process claims
+// events, so that no other sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
-	By         string            `json:"by,omitempty"`   // the process that sends the claimed events
-	Since      time.Time         `json:"since,omitzero"` // the time of the claim, by the clock of the process By
-	Receivers  map[string]Cursor `json:"receivers"`      // the key is the receiver's name
+	By         string            `json:"by,omitempty"`   // process that sends the claimed events
+	Since      time.Time         `json:"since,omitzero"` // time of the claim, by the clock of By
+	Receivers  map[string]Cursor `json:"receivers"`      // by the receiver's name
 }
 
-// Cursor is one receiver's position in the history of the state branch.
+// Cursor is a receiver's position in the state branch's history.
 type Cursor struct {
-	Told    string `json:"told,omitempty"`    // the last state commit whose events were all sent, "" if there is none
-	App     string `json:"app,omitempty"`     // the last app (by name) whose events in the commit after Told were sent
-	Claimed string `json:"claimed,omitempty"` // the last state commit whose events a process has claimed
+	Told    string `json:"told,omitempty"`    // last state commit whose events were all sent, or ""
+	App     string `json:"app,omitempty"`     // last app (by name) whose events in the commit after Told were sent
+	Claimed string `json:"claimed,omitempty"` // last state commit whose events are claimed
 }
 
-// NotifiedPath is the path of notified.yaml on its branch.
+// NotifiedPath is the path of notified.yaml.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns the branch of notified.yaml. Pushes to it do not delay pushes to the state branch.
+// NotifiedBranch returns the branch of notified.yaml, whose pushes do not delay the state branch's.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.
@@ -30,7 +30,7 @@ func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }
 
-// Encode returns the bytes of notified.yaml. Equal values have equal bytes.
+// Encode returns notified.yaml. Equal values have equal bytes.
 func (n Notified) Encode() ([]byte, error) {
 	n.APIVersion, n.Kind = APIVersion, "Notified"
 	return encode(n)

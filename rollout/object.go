@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). A Render's
+// Object is a Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). A Render's
 // objects are shared: change only copies.
 type Object map[string]any
 
-// Ref names an object in one cluster, without an API version. The text form is group/Kind/namespace/name:
-// core/Service/shop/checkout. It has core without group, - without namespace.
+// Ref names an object in a cluster. The text form is group/Kind/namespace/name, as core/Service/shop/checkout; "core"
+// is the empty group, "-" no namespace.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -20,7 +20,7 @@ type Ref struct {
 	Name      string
 }
 
-// Ref returns a reference to the object.
+// Ref returns the object's reference.
 func (o Object) Ref() Ref {
 	group, _, found := strings.Cut(o.APIVersion(), "/")
 	if !found {
@@ -29,7 +29,7 @@ func (o Object) Ref() Ref {
 	return Ref{Group: group, Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// APIVersion returns a text such as "apps/v1", or "v1" for the core group.
+// APIVersion returns "apps/v1" or, in the core group, "v1".
 func (o Object) APIVersion() string { return text(o, "apiVersion") }
 
 // Kind returns the object's kind.
@@ -41,21 +41,21 @@ func (o Object) Name() string { return text(o.Map("metadata"), "name") }
 // Namespace returns metadata.namespace, or "".
 func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace") }
 
-// Annotation returns an annotation's value, or "".
+// Annotation returns an annotation, or "".
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
-// Label returns a label's value, or "".
+// Label returns a label, or "".
 func (o Object) Label(key string) string { return text(o.Map("metadata", "labels"), key) }
 
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether the object is a Secret that gitrollout never updates.
+// CreateOnly reports whether gitrollout never updates the Secret.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation that protects the object from pruning, as "key: value", or "".
+// Keeps returns the annotation against pruning, as "key: value", or "".
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display, without the (often random) data of a CreateOnly object.
+// Told returns the object for comparison and display: a CreateOnly object without its (often random) data.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -77,7 +77,7 @@ func (o Object) Told() Object {
 	return Object{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}
 }
 
-// Map returns the map at a path of keys, or nil.
+// Map returns the map at a path, or nil.
 func (o Object) Map(path ...string) map[string]any {
 	m := map[string]any(o)
 	for _, key := range path {
@@ -90,7 +90,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys, and creates missing maps.
+// Set sets the value at a path, and creates missing maps.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -137,7 +137,7 @@ func (r Ref) HoldsData() bool {
 		"apiextensions.k8s.io/CustomResourceDefinition"}, r.Group+"/"+r.Kind)
 }
 
-// Autoscales reports whether the object is an autoscaler of a workload.
+// Autoscales reports whether the object is an autoscaler.
 func (r Ref) Autoscales() bool {
 	kind := r.Group + "/" + r.Kind
 	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
@@ -148,7 +148,7 @@ func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
-// Title returns kind and name, such as "Deployment shop/web" or "Namespace shop".
+// Title returns "Deployment shop/web", "Namespace shop" or the like.
 func (r Ref) Title() string {
 	return r.Kind + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 }

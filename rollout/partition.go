@@ -9,36 +9,35 @@ import (
 )
 
 // Partitioned describes a kind of workload with a partition: a field for how many pods keep the old version. Objects
-// need spec.template and, unless Nodes is set, spec.replicas. A pod's LabelRevision must be its ControllerRevision's
-// LabelRevision, else the ControllerRevision's name.
+// need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal its ControllerRevision's
+// LabelRevision, else name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
-	Partition  string // the path of the partition field
-	CountsNew  bool   // the field counts the pods of the new version instead
-	Percent    bool   // the field may also be a percentage, which the controller rounds up
-	Ordered    bool   // pods update in the order of ordinals; in a rollback, broken pods must be evicted
-	MinReady   string // the path of the field minReadySeconds
-	Nodes      string // the path of the number of nodes that need a pod; "" if spec.replicas is the number of pods
-	Only       string // the path of a field that restricts updates to selected pods, "" if there is none
+	Partition  string // path of the field
+	CountsNew  bool   // the field counts new pods
+	Percent    bool   // percentages are allowed, which the controller rounds up
+	Ordered    bool   // updates by ordinal; in a rollback, broken pods must be evicted
+	MinReady   string // path of minReadySeconds
+	Nodes      string // path of how many nodes need a pod; "" if spec.replicas counts pods
+	Only       string // path of a field that limits updates to selected pods, or ""
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-" cbor:"unavailable"` // default of maxUnavailable beside the partition; nil if unknown
-	Surges      bool `json:"-" cbor:"surges"`      // the kind also has a maxSurge field beside the partition
+	Surges      bool `json:"-" cbor:"surges"`      // has maxSurge beside the partition
 }
 
-// PartitionStatus has the paths of a kind's status fields.
+// PartitionStatus has the paths of status fields.
 type PartitionStatus struct {
 	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
 	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
 	Updated            string `json:"updated" default:"status.updatedReplicas" is:"statusPath"`
-	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": readiness is read from the pods
+	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": read from the pods
 	Available          string `json:"available" default:"status.availableReplicas" is:"statusPath"`
 	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"statusPath"`
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus is for Kruise's CloneSet and StatefulSet.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -64,8 +63,8 @@ var PartitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind among more and the built-in kinds. For a kind with only other apiVersions, p is nil,
-// and "instead" lists these.
+// FindPartitioned looks up a kind in more and built-in kinds. If only other apiVersions exist, p is nil and instead
+// lists these.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {
@@ -79,7 +78,7 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref returns a reference with only group and kind.
+// Ref returns group and kind.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
 // In returns the value at a path, or nil.
@@ -137,7 +136,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is, or is below, a reserved field.
+// isTaken reports whether a field is or is below a reserved one.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
@@ -149,23 +148,23 @@ func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(all) // texts and booleans can always be encoded
+	text, _ := json.Marshal(all) // texts and booleans always encode
 	return string(text)
 }
 
-// PartitionedOf decodes the kinds in App.Workloads.
+// PartitionedOf decodes App.Workloads.
 func PartitionedOf(a App) (all []Partitioned) {
-	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has encoded the kinds
+	_ = json.Unmarshal([]byte(a.Workloads), &all) // encoded by PartitionedText
 	return all
 }
 
-// OnNodes reports whether the workload has a pod on each node, and no number of replicas.
+// OnNodes reports whether nodes, not replicas, decide the number of pods.
 func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Unavailable returns how many of n pods may be missing. A percentage of nodes is rounded up. The API server drops a
-// StatefulSet's field while the feature gate MaxUnavailableStatefulSet is off.
+// Unavailable returns how many of n pods may be missing; percentages of nodes are rounded up. Without the gate
+// MaxUnavailableStatefulSet, the API server drops a StatefulSet's field.
 func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	switch {
 	case s.OnNodes():
@@ -176,7 +175,7 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the staged workloads' partitioned kinds. Of two descriptions of a kind, the first counts.
+// Partitioneds returns the staged workloads' kinds. A kind's first description counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

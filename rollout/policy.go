@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Policy has the cluster operators' rules for apps. Users cannot change them by a push to the users' branch.
+// Policy has cluster operators' rules for apps, which a push to the users' branch cannot change.
 type Policy struct {
-	File      string // path of the file, for error messages
-	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
+	File      string // for errors
+	Unmatched string // PolicyDeny (default) or PolicyAllow, for apps without a project
 	Projects  []Project
 }
 
@@ -21,7 +21,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project has rules for some apps, in addition to the configuration's rules.
+// Project has rules for some apps, besides the configuration's.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -31,32 +31,32 @@ type Project struct {
 	Resources        KindRules    `json:"resources"`
 	ServiceAccount   string       `json:"serviceAccount" is:"account"`
 	Rollouts         RolloutRules `json:"rollouts"`
-	Promoters        string       `json:"promoters"` // an allowed_signers file; "": the file of the flag --promoters
+	Promoters        string       `json:"promoters"` // an allowed_signers file; "": the flag --promoters
 	Quota            Quota        `json:"quota"`
 }
 
-// KindRules lists kinds as "group/Kind", or as "Kind" or "/Kind" for the core group. "*" and "?" are wildcards.
+// KindRules lists kinds: "group/Kind"; "Kind" or "/Kind" in the core group. "*" and "?" are wildcards.
 type KindRules struct {
-	Allow []string `json:"allow" max:"200" is:"kinds"` // only these kinds; nil: all kinds
-	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over Allow
+	Allow []string `json:"allow" max:"200" is:"kinds"` // nil: all kinds
+	Deny  []string `json:"deny" max:"200" is:"kinds"`  // wins over Allow
 }
 
-// RolloutRules are requirements on releases of a project's apps.
+// RolloutRules are requirements on releases.
 type RolloutRules struct {
-	Required        bool          `json:"required"` // each object that runs pods needs a Rollout, except objects of the group batch
+	Required        bool          `json:"required"` // objects that run pods need a Rollout, except in the group batch
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
-	MinDuration     time.Duration `json:"minDuration"` // minimum total duration of the timed pauses and experiments
+	MinDuration     time.Duration `json:"minDuration"` // least total of timed pauses and experiments
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
 // The values of RolloutRules.Forbid.
 const (
-	ForbidPromoteFull     = "promoteFull"     // promotions that skip or shorten timed pauses, analyses or experiments
-	ForbidFastRollbackOff = "fastRollbackOff" // the setting "rollbackWindow: {revisions: 0}"
+	ForbidPromoteFull     = "promoteFull"     // skips or shortens timed pauses, analyses or experiments
+	ForbidFastRollbackOff = "fastRollbackOff" // "rollbackWindow: {revisions: 0}"
 )
 
-// Quota bounds each app's number of objects. Nil sets no bound.
+// Quota bounds each app's objects. Nil means no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
@@ -69,7 +69,7 @@ type policyFile struct {
 	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
 }
 
-// ParsePolicy reads a policy strictly. InvalidErrors have file, field, value and fix.
+// ParsePolicy reads a policy strictly. Errors are InvalidErrors.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
 	raw, err := decode[policyFile](file, "Policy", data)
 	if err != nil {
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. Without a project, it returns nil if Unmatched is
-// PolicyAllow, else an InvalidError with HeldPolicy. An app in two projects gets the same error.
+// ProjectOf returns the app's project, or nil without a policy. Without a project, it is nil for PolicyAllow, else an
+// InvalidError with HeldPolicy, as for two.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -134,20 +134,19 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether the project, perhaps nil, lists a value in RolloutRules.Forbid.
+// Forbids reports whether RolloutRules.Forbid of the project, perhaps nil, lists a value.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds, so that MayWriteIn and MayHave check against the
-// project.
+// Bounded returns the app with the project's bounds, for MayWriteIn and MayHave.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether Sources allows a file. "*" and "?" match within a name, and "**" matches any folders.
+// HasSource reports whether Sources allows a file. "*" and "?" match within a name, "**" any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
@@ -156,7 +155,7 @@ func (p *Project) HasSource(file string) bool {
 
 // matchesFolders takes len(pattern)*len(names) steps, even for many "**".
 func matchesFolders(pattern, names []string) bool {
-	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches the first i names
+	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches i names
 	reach[0] = true
 	for _, segment := range pattern {
 		next := make([]bool, len(names)+1)
@@ -173,7 +172,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern of KindRules matches the kind, ignoring case. "*" matches any kind.
+// IsKind reports whether a pattern of KindRules matches, ignoring case. "*" matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

@@ -12,44 +12,43 @@ import (
 // Verb is a promotion file's decision.
 type Verb string
 
-// The decisions in promotion files.
 const (
-	Promote Verb = "promote" // open the gates of all steps up to the step in the field Through
-	Hold    Verb = "hold"    // no workload advances while the file exists with this decision
-	Abort   Verb = "abort"   // roll back to the stable version, and reject the release's hash
+	Promote Verb = "promote" // open gates up to the step Through
+	Hold    Verb = "hold"    // no workload advances while the file says so
+	Abort   Verb = "abort"   // roll back to stable, and reject the hash
 	Retry   Verb = "retry"   // release a rejected hash again, from the first step
-	Restart Verb = "restart" // replace the pods of the stable version that were created before RestartAt
+	Restart Verb = "restart" // replace stable pods created before RestartAt
 )
 
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 
-// Full as Through opens all gates and skips all remaining steps.
+// Full in Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// StepsVersion is the apiVersion of a Promotion that counts steps from 1; v1alpha1 counts from 0.
+// StepsVersion is the apiVersion of Promotions that count steps from 1; v1alpha1 counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a release's hash, perhaps also workloads and
-// the attempt's start, so that a late merge does not promote another release.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, perhaps workloads and the attempt's
+// start: a late merge promotes no other release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
-	Through    string `json:"through,omitempty"` // for all workloads: a step's name, its number from 1, or "full"
-	// Workloads replaces Through with a separate value for each workload to promote.
+	Through    string `json:"through,omitempty"` // for all workloads: a step's name, number from 1, or "full"
+	// Workloads has, instead of Through, a value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // start of the attempt, as in Release.Since; zero: any
+	Since     time.Time           `json:"since,omitzero"` // the attempt's Release.Since; zero: any
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry restart" default:"promote"`
 	Reason    string              `json:"reason,omitempty"`   // for users
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
-	RestartAt time.Time           `json:"restartAt,omitzero"` // for the decision "restart" only
-	// AdoptAnyway lets gitrollout adopt an app although another controller manages it. It applies to this release only.
+	RestartAt time.Time           `json:"restartAt,omitzero"` // only for "restart"
+	// AdoptAnyway adopts the app from another controller, for this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Forbidden string `json:"-"` // the policy's rule that forbids skipping waits, "" if there is none
-	Digest    string `json:"-"` // digest of the file's bytes
-	Author    string `json:"-"` // author of the commit with this file
+	Forbidden string `json:"-"` // the policy's rule against skipping waits, or ""
+	Digest    string `json:"-"` // of the file's bytes
+	Author    string `json:"-"` // of the file's commit
 }
 
 // PromotionPath returns the path of an app's promotion file.
@@ -90,7 +89,7 @@ type promotionFile struct {
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText has its own reader, because YAML reads "through: 2" as a number.
+// stepText exists because YAML reads "through: 2" as a number.
 type stepText string
 
 // Shape returns the JSON Schema of a step.
@@ -121,14 +120,14 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate of the step at index. The parameter "names" has all steps' names,
-// "" for a step without a name. An unknown step in the file opens no gate.
+// Opens reports whether the gate of the step at index opens. In names, a step without a name is "". An unknown step in
+// the file opens none.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	last, found := p.Last(w, names)
 	return found && index <= last && p.Says(Promote, release)
 }
 
-// Last returns the index of the last step that the promotion opens, or len(names) for all steps.
+// Last returns the index of the last opened step, or len(names) for all.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false
@@ -151,18 +150,18 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion has the decision v for the release.
+// Says reports whether the decision is v for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }
 
-// SkipsSteps reports whether the promotion skips any workload's remaining steps.
+// SkipsSteps reports whether a workload's remaining steps are skipped.
 func (p *Promotion) SkipsSteps() bool {
 	return p != nil && p.Decision == Promote &&
 		(p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full))
 }
 
-// OpensAll reports whether the promotion skips the release's remaining steps of all workloads.
+// OpensAll reports whether all workloads' remaining steps are skipped.
 func (p *Promotion) OpensAll(release Hash) bool {
 	return p.Says(Promote, release) && p.Through == Full && p.Workloads == nil
 }

@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs. For struct tags, see Field.
+// Reader reads one document strictly into structs. See Field for tags.
 type Reader struct {
-	Argo     bool          // the document is an Argo Rollouts document
-	Hide     bool          // messages leave out texts of the document, because these may be credentials
-	Err      *InvalidError // the first error, with the other errors in its field Also; nil without an error
-	Partial  bool          // a field is unknown, missing or has the wrong type
-	Warnings []string      // each warning begins with the path of a field
+	Argo     bool          // of Argo Rollouts
+	Hide     bool          // messages leave out the document's texts, which may be credentials
+	Err      *InvalidError // first error, with others in Also; or nil
+	Partial  bool          // a field is unknown, missing or of the wrong type
+	Warnings []string      // each begins with a field's path
 
-	Place func(*InvalidError) // adds the file and line to each error; nil to leave both out
+	Place func(*InvalidError) // adds file and line to errors; may be nil
 
-	failed   []string // paths of the fields with an error
-	misnamed bool     // a field is unknown, so it may be the misspelt name of a missing field
+	failed   []string // paths of fields with an error
+	misnamed bool     // an unknown field may be a missing field's misspelt name
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, use Reader.Hide.
+// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, see Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read is like the function Read, but collects errors and warnings.
+// Read is the function Read, but collects errors and warnings.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail records an error about a field, unless the field, or a field below, already has an error.
+// Fail records an error, unless the field, or a field below, has one.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
@@ -54,16 +54,15 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 }
 
-// Warn records a warning about an accepted value that is probably a mistake.
+// Warn records a probable mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader prefixes the field's path, so an error such as "is missing"
-// becomes a sentence. An *InvalidError may have a fix, and in Field a path below the value.
+// Selfread is a type that reads its own value. The Reader prefixes the field's path, as in "x is missing". An
+// *InvalidError may have a fix, and a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document; raw is nil if the document lacks the value.
 type value struct {
 	r    *Reader
 	path string
@@ -72,7 +71,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks is like fail, and records that the document was not read completely.
+// lacks is fail for an incompletely read document.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)
@@ -254,7 +253,6 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks the tags of a field "_", for the whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -303,7 +301,7 @@ func (v value) list(to reflect.Value, f Field) {
 	to.Set(reflect.MakeSlice(to.Type(), len(given), len(given)))
 	for i, raw := range given {
 		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
-		if raw == nil || raw == "" && f.each() != "" { // no format allows an empty text
+		if raw == nil || raw == "" && f.each() != "" { // no format allows ""
 			at.lacks("", "is empty")
 		}
 		at.into(to.Index(i), Field{Tag: f.each()})
@@ -320,7 +318,7 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes returns the types of gitrollout's files by kind, for the JSON Schemas.
+// FileTypes returns the types of files by kind, for JSON Schemas.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// App is one folder of manifests for one cluster, and the unit of release.
+// App is one folder of manifests for one cluster, the unit of release.
 type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
-	Path      string // slash-separated folder of the kustomization, relative to the repository's root
-	Namespace string // namespace for namespaced objects that set no namespace; never empty
-	Formerly  string // earlier names of the app, in older commits; newest first, separated by spaces
-	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
+	Path      string // slash-separated folder, relative to the repository's root
+	Namespace string // for namespaced objects that set none; never empty
+	Formerly  string // names in older commits; newest first, separated by spaces
+	Limits    Limits // for rendering; from the newest configuration even for an older commit
 
-	// Further allowed namespaces beside Namespace, and allowed cluster-scoped kinds, each separated by spaces.
+	// Further allowed namespaces, and allowed cluster-scoped kinds, separated by spaces.
 	Namespaces, ClusterResources string
-	ServiceAccount               string // the account that applies the objects, as namespace/name; "" for the default
+	ServiceAccount               string // account that applies objects, as namespace/name; "": default
 
-	Plain     bool // the folder needs no kustomization; without one, Directory selects the manifests
+	Plain     bool // the folder needs no kustomization; without one, Directory selects manifests
 	Directory Directory
 
-	Helm        Helm   // options for rendering the chart in a folder without a kustomization
-	Kubernetes  string // Kubernetes version for rendering charts; "": DefaultKubernetes
-	APIVersions string // API versions for charts, in addition to Kubernetes' own; separated by spaces
+	Helm        Helm   // for a chart in a folder without a kustomization
+	Kubernetes  string // version for charts; "": DefaultKubernetes
+	APIVersions string // for charts, besides Kubernetes' own; separated by spaces
 
-	Workloads string // additional kinds of workloads with staged releases, encoded by PartitionedText
+	Workloads string // additional kinds with staged releases, encoded by PartitionedText
 
 	Variables Variables // values for ${name} in the app's objects
 
-	Links string // templates of addresses for the dashboard, as JSON; key: title
+	Links string // templates of dashboard addresses, as JSON; key: title
 
-	Decryption string // name of a Secret in Namespace with keys for encrypted files; from the newest configuration
-	Sealed     bool   // true: encrypted files stay encrypted, and their Secrets are not applied
+	Decryption string // Secret in Namespace with keys for encrypted files; from the newest configuration
+	Sealed     bool   // encrypted files stay encrypted, and their Secrets are not applied
 }
 
-// Variables are the values for ${name} in rendered objects. Zero turns substitution off.
+// Variables are values for ${name} in rendered objects. Zero turns substitution off.
 type Variables struct {
-	On     bool   // turns substitution on, even if no variable has a value
-	Values string // values in the app's entry, as JSON; "" for none
-	Files  string // paths of files with values, one per line; later files win, and the field Values wins over files
+	On     bool   // substitution is on, even without values
+	Values string // from the app's entry, as JSON; "" for none
+	Files  string // paths, one per line; later files win, and Values wins over files
 }
 
-// NewVariables returns Variables with values and files, and with On set.
+// NewVariables returns Variables that are On.
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
@@ -59,7 +59,7 @@ func NewVariables(values map[string]string, files []string) Variables {
 // From returns the paths in Files.
 func (v Variables) From() []string { return lines(v.Files) }
 
-// Map returns the field Values as a map.
+// Map returns Values as a map.
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
@@ -73,15 +73,15 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsVariable reports whether a text may name a variable.
 func IsVariable(name string) bool { return variable.MatchString(name) }
 
-// BadVariable is the fix for an invalid name of a variable.
+// BadVariable is the fix for a variable's invalid name.
 const BadVariable = "use letters, digits and _, and no digit first"
 
-// Helm has the options for a chart in an app's folder.
+// Helm has options for a chart in an app's folder.
 type Helm struct {
-	ReleaseName string // Helm's release name; default: the app's name
-	ValueFiles  string // paths of values files relative to the folder, one per line; later files win
-	Values      string // values that win over the files, as JSON; "" for none
-	SkipCRDs    bool   // leave out the objects in the chart's crds folders
+	ReleaseName string // default: the app's name
+	ValueFiles  string // paths relative to the folder, one per line; later files win
+	Values      string // win over the files, as JSON; "" for none
+	SkipCRDs    bool   // leave out objects in crds folders
 }
 
 // Files returns the paths in ValueFiles.
@@ -91,44 +91,44 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory selects manifests of a folder without a kustomization, with Argo CD's field names.
+// Directory selects manifests of a folder without a kustomization. Names are Argo CD's.
 type Directory struct {
-	Recurse bool   `json:"recurse"` // also read the folders below
+	Recurse bool   `json:"recurse"` // also read folders below
 	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
-	Exclude string `json:"exclude"` // files to leave out, in the notation of Include
+	Exclude string `json:"exclude"` // files to leave out, as Include
 }
 
 // Commit is one commit of the users' branch.
 type Commit struct {
 	ID      string    `json:"commit"`            // full hexadecimal id
 	Author  string    `json:"author,omitempty"`  // "Ann Lee <ann@example.com>"
-	Subject string    `json:"subject,omitempty"` // first line of the commit message
-	When    time.Time `json:"when,omitzero"`     // time of the author, in UTC and whole seconds
+	Subject string    `json:"subject,omitempty"` // first line of the message
+	When    time.Time `json:"when,omitzero"`     // the author's time, in UTC and whole seconds
 }
 
-// Short returns the first seven digits of the id.
+// Short returns the id's first seven digits.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
-// ShortID returns at most seven characters of a commit's id or name.
+// ShortID returns at most seven characters of an id or name.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is one app rendered at one commit. It is immutable.
+// Render is one app at one commit. It is immutable.
 type Render struct {
 	App       App
 	Commit    Commit
-	Objects   []Object          // objects to apply, in this order, and hooks; without Rollout documents
-	Specs     []Spec            // one Spec for each staged workload, ordered by workload
-	Templates map[Workload]Hash // the template hashes of all workloads, with or without a Rollout document
-	Files     []string          // paths of all files that the render read, sorted
-	Digest    string            // digest of Specs and Objects (see Object.Told); an equal digest means no change
-	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" if there are Specs
-	Hooked    bool              // Objects has hook Jobs, which run before or after releases
-	Warnings  []string          // accepted values that are probably mistakes, one sentence each
-	Unopened  []string          // paths of the encrypted files that were read without a key, sorted
-	Generated []Ref             // objects that gitrollout generates for the routers during releases, sorted
+	Objects   []Object          // objects to apply, in this order, and hooks; no Rollout documents
+	Specs     []Spec            // for each staged workload, ordered by workload
+	Templates map[Workload]Hash // of all workloads, with or without a Rollout
+	Files     []string          // paths of all read files, sorted
+	Digest    string            // of Specs and Objects (see Object.Told); equal: no change
+	Content   Hash              // HashContent of objects, with encrypted values as in Git; "" with Specs
+	Hooked    bool              // Objects has hook Jobs
+	Warnings  []string          // probable mistakes in accepted values, one sentence each
+	Unopened  []string          // encrypted files read without a key, sorted
+	Generated []Ref             // objects generated for routers during releases, sorted
 }
 
-// Spec returns the spec of a staged workload. A nil Render has none.
+// Spec returns a staged workload's spec. A nil Render has none.
 func (r *Render) Spec(w Workload) (Spec, bool) {
 	if r == nil {
 		return Spec{}, false
@@ -136,7 +136,7 @@ func (r *Render) Spec(w Workload) (Spec, bool) {
 	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 
-// Staged returns the template hashes of the staged workloads.
+// Staged returns the staged workloads' template hashes.
 func (r *Render) Staged() map[Workload]Hash {
 	staged := make(map[Workload]Hash, len(r.Specs))
 	for _, s := range r.Specs {
@@ -145,7 +145,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the hash of the staged templates. Without Specs, it is Content if there are hooks, else "".
+// Release returns the staged templates' hash; without Specs, Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -154,22 +154,22 @@ func (r *Render) Release() Hash {
 }
 
 // InvalidError is an error in the users' repository. It stops the updates of one app or, in the configuration, of all.
-// The text must stay equal while the error lasts, because each new text is committed.
+// The text must be stable, because each new text is committed.
 type InvalidError struct {
-	// About is the object with the error, if its file is unknown. It is empty for an error in the document being read.
+	// About is the object with the error if its file is unknown; empty for the document being read.
 	About Ref    `json:"about,omitzero"`
-	File  string `json:"file,omitempty"`  // path in the repository, "" if the error belongs to no single file
-	Line  int    `json:"line,omitempty"`  // line of the field in File, 0 if unknown
-	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" without a field
-	Msg   string `json:"message"`         // the problem, with the invalid value
-	Fix   string `json:"fix,omitempty"`   // how to fix the error; "" if Msg says how
+	File  string `json:"file,omitempty"`  // path in the repository, "" if in no single file
+	Line  int    `json:"line,omitempty"`  // line of Field, 0 if unknown
+	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, or ""
+	Msg   string `json:"message"`         // the problem, with the value
+	Fix   string `json:"fix,omitempty"`   // "" if Msg has the fix
 
-	Reason HeldReason `json:"reason,omitempty"` // why the app is not updated; default HeldInvalidInput
+	Reason HeldReason `json:"reason,omitempty"` // default HeldInvalidInput
 
-	Also string `json:"also,omitempty"` // the texts of further errors, "" for none
+	Also string `json:"also,omitempty"` // further errors' texts, or ""
 }
 
-// ProblemOf returns an error's place, text and fix. The commands "plan" and "validate" print these as JSON.
+// ProblemOf returns an error's place, text and fix, which "plan" and "validate" print as JSON.
 func ProblemOf(err error) *InvalidError {
 	if invalid, is := errors.AsType[*InvalidError](err); is {
 		return &InvalidError{File: invalid.File, Line: invalid.Line, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix,
@@ -178,7 +178,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is a mistake in the repository, so that a retry cannot help.
+// IsInvalid reports whether an error is a mistake in the repository: a retry cannot help.
 func IsInvalid(err error) bool {
 	_, is := errors.AsType[*InvalidError](err)
 	return is
@@ -201,10 +201,10 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso bounds Also in bytes: And adds no error to a longer text.
+// mostAlso is in bytes.
 const mostAlso, alsoText = 4000, "; also "
 
-// And adds another error's text to e.Also, and returns e. If either is nil, it returns the other.
+// And adds another error's text to e.Also and returns e. If either is nil, it returns the other.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:
@@ -215,13 +215,13 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below prefixes a parent's path to Field, and to each field in Also.
+// Below prefixes Field and the fields in Also.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
 }
 
-// ReasonOf returns why an app with this error is not updated.
+// ReasonOf returns why an app with the error is not updated.
 func ReasonOf(err error) HeldReason {
 	if invalid, is := errors.AsType[*InvalidError](err); is && invalid.Reason != "" {
 		return invalid.Reason
@@ -229,7 +229,7 @@ func ReasonOf(err error) HeldReason {
 	return HeldInvalidInput
 }
 
-// WithFix sets the fix and returns the error.
+// WithFix sets the fix.
 func (e *InvalidError) WithFix(format string, args ...any) *InvalidError {
 	e.Fix = fmt.Sprintf(format, args...)
 	return e
@@ -240,14 +240,13 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file, and the prefix of errors about nested fields.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects by reference, as Object.Told. For a nil Render, it is nil.
+// ByRef returns the objects as Object.Told; nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// Sequential is the state of a sequential test of a new version against stable. Its size is constant.
+// Sequential is the state of a sequential test of a new version against stable, of constant size.
 type Sequential struct {
-	Since  time.Time `json:"since"`              // when the present weight was reached; the counts begin there
-	Canary int       `json:"canary" large:"yes"` // all requests to the new version
-	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
+	Since  time.Time `json:"since"`              // when the present weight was reached, and counts began
+	Canary int       `json:"canary" large:"yes"` // requests to the new version
+	Stable int       `json:"stable" large:"yes"` // requests to stable
 	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
 	Past  []int  `json:"past,omitempty" large:"yes"`
-	Tests []Test `json:"tests"` // one test, or a test for each bound of a histogram
+	Tests []Test `json:"tests"` // one, or one for each bound of a histogram
 
 	// The release fails when the mean evidence of its Metrics reaches Limit.
 	Limit   float64 `json:"limit"`
 	Metrics int     `json:"metrics"`
 }
 
-// Value returns a metric's evidence that the new version is worse: 1 before the first look. By Ville's inequality, a
-// version that is not worse reaches 1/α with a probability of at most α. A mean over bounds and ratios keeps this
-// property.
+// Value returns a metric's evidence that the new version is worse, 1 before the first look. By Ville's inequality, a
+// version that is not worse reaches 1/α with probability at most α, also for means.
 func (s *Sequential) Value() float64 {
 	if s == nil || len(s.Tests) == 0 {
 		return 1
@@ -38,18 +37,18 @@ func (s *Sequential) Value() float64 {
 	return sum / float64(len(s.Tests)*len(Ratios))
 }
 
-// Ratios lists the relative risks of a Test: the new version's share of bad requests divided by stable's.
+// Ratios lists a Test's relative risks: the new version's share of bad requests divided by stable's.
 var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
 
-// Test counts the bad requests of one bound.
+// Test counts bad requests of one bound.
 type Test struct {
 	Bound          float64 // in a histogram, slower requests are bad; else 0
 	Canary, Stable int     // bad requests
-	// Logs has the natural logarithm of the evidence for each of the Ratios.
+	// Logs has the natural logarithm of the evidence for each of Ratios.
 	Logs [len(Ratios)]float64
 }
 
-// MarshalText writes "BOUND CANARY STABLE LOGS". LOGS are base64 of 32-bit floats, which are rounded down.
+// MarshalText writes "BOUND CANARY STABLE LOGS". LOGS are base64 of 32-bit floats, rounded down.
 func (t Test) MarshalText() ([]byte, error) {
 	var raw []byte
 	for _, v := range t.Logs {
@@ -62,7 +61,7 @@ func (t Test) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%v %d %d %s", t.Bound, t.Canary, t.Stable, base64.RawStdEncoding.EncodeToString(raw)), nil
 }
 
-// UnmarshalText reads the text of MarshalText. All numbers must be finite.
+// UnmarshalText reads MarshalText's form. Numbers must be finite.
 func (t *Test) UnmarshalText(text []byte) error {
 	var logs string
 	_, err := fmt.Sscanf(string(text), "%g %d %d %s", &t.Bound, &t.Canary, &t.Stable, &logs)

@@ -8,57 +8,54 @@ import (
 	"time"
 )
 
-// Spec is one Rollout document, with Argo Rollouts' fields and defaults; docs/coming-from-argo-rollouts.md lists the
-// differences.
+// Spec is one Rollout document with Argo Rollouts' fields and defaults; see docs/coming-from-argo-rollouts.md.
 type Spec struct {
-	Name      string       // name of the Rollout document
-	Workload  Workload     // the workload that the release updates
-	Partition *Partitioned // description of the workload's kind, if the kind is not in WorkloadKinds; else nil
-	Canary    *Canary      // the canary strategy; nil if BlueGreen is set
-	BlueGreen *BlueGreen   // the blue-green strategy; nil if Canary is set
+	Name      string       // the document's name
+	Workload  Workload     // the released workload
+	Partition *Partitioned // the workload's kind, if not in WorkloadKinds; else nil
+	Canary    *Canary      // nil if BlueGreen is set
+	BlueGreen *BlueGreen   // nil if Canary is set
 
-	Replicas                *int   // nil if an autoscaler scales the workload (HPA, KEDA)
-	MaxSurge                Amount // the workload's maxSurge in Git; default 25%, rounded up
-	MaxUnavailable          Amount // the workload's maxUnavailable in Git; default 25%; see Unavailable
-	MinReadySeconds         int    // default 0; a pod counts as available after it has been Ready this long
-	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
-	// true: the release is aborted after the deadline; false (default): the missed deadline is only reported
-	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// how many versions before the stable version skip their steps when they are released again; nil: all
-	RollbackWindow *int
-	Paused         bool      `json:"paused"`             // spec.paused of the document: while true, no step ends
-	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before this time are deleted; zero: none
-	Scaling        Scaling   // where the capacity for canary pods comes from
+	Replicas                *int      // nil if an autoscaler (HPA, KEDA) scales the workload
+	MaxSurge                Amount    // maxSurge in Git; default 25%, rounded up
+	MaxUnavailable          Amount    // maxUnavailable in Git; default 25%; see Unavailable
+	MinReadySeconds         int       // default 0; seconds that a pod must be Ready to count as available
+	ProgressDeadlineSeconds int       // default 600; seconds without progress; pauses do not count
+	ProgressDeadlineAbort   bool      `json:"progressDeadlineAbort"` // true: abort at the deadline; false (default): only report
+	RollbackWindow          *int      // how many versions before stable skip steps when released again; nil: all
+	Paused                  bool      `json:"paused"`             // spec.paused: while true, no step ends
+	RestartAt               time.Time `json:"restartAt,omitzero"` // pods created earlier are deleted; zero: none
+	Scaling                 Scaling   // source of capacity for canary pods
 
-	// labels and annotations that pods of the stable and the new version get after their start, in JSON; "" for none
+	// labels and annotations of running pods of stable and the new version, in JSON; "" for none
 	StableMetadata, NewMetadata string `json:",omitempty"`
 }
 
-// Scaling selects whether canary pods are additional, or replace stable pods.
+// Scaling selects whether canary pods are additional or replace stable pods.
 type Scaling string
 
-// Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces pods within maxSurge and
-// maxUnavailable, and needs no spare capacity.
+// Surge keeps all stable pods: an abort starts none. InPlace replaces pods within maxSurge and maxUnavailable, without
+// spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
 )
 
-// Canary is a canary strategy. Without steps, a release is a plain rolling update.
+// Canary is a canary strategy. Without steps, a release is a rolling update.
 type Canary struct {
 	Steps                      []Step
-	StableService              string         `json:"stableService"` // a Service of the app for the stable version, "" for none
+	StableService              string         `json:"stableService"` // Service for the stable version, "" for none
 	CanaryService              string         `json:"canaryService"`
-	PingPong                   *PingPong      `json:"pingPong"` // two Services in place of StableService and CanaryService
-	Traffic                    *Traffic       // nil: weights are shares of pods, not of requests
-	Analysis                   *Analysis      // analysis in the background of the release; nil for none
-	Watch                      *Analysis      `json:",omitempty"`         // analysis after the release; nil for none
+	PingPong                   *PingPong      `json:"pingPong"` // in place of StableService and CanaryService
+	Traffic                    *Traffic       // nil: weights are shares of pods, not requests
+	Analysis                   *Analysis      // in the background of the release; nil for none
+	Watch                      *Analysis      `json:",omitempty"`         // after the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
-	MinPodsPerReplicaSet       int            // minimum number of pods for each version that has pods; 0 or 1: no minimum
+	MinPodsPerReplicaSet       int            // minimum of each version with pods; 0 or 1: none
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
-	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after the promotion
+	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after promotion
 	// how many of a step's new pods must be available; nil: all
 	ReplicaProgressThreshold *ProgressThreshold `json:"replicaProgressThreshold"`
 }
@@ -74,7 +71,7 @@ type NodeSelector struct {
 	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
 }
 
-// Matches reports whether labels include all of MatchLabels.
+// Matches reports whether labels include MatchLabels.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if has, found := labels[key]; !found || has != value {
@@ -84,47 +81,46 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen starts all new pods beside the stable pods, and then switches the active Service once.
+// BlueGreen starts all new pods beside the stable pods, then switches the active Service once.
 type BlueGreen struct {
-	ActiveService        string `json:"activeService" needs:"name the Service to switch"`
-	PreviewService       string `json:"previewService"`                      // Service of the new version
-	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // number of preview pods; nil: as many as stable pods
-	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: a promotion is required
-	// seconds from the time when the preview is ready to the switch; default 0
-	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
-	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: remove the preview immediately
+	ActiveService              string `json:"activeService" needs:"name the Service to switch"`
+	PreviewService             string `json:"previewService"`                      // for the new version
+	PreviewReplicaCount        *int   `json:"previewReplicaCount"`                 // preview pods; nil: as many as stable pods
+	AutoPromotionEnabled       bool   `json:"autoPromotionEnabled" default:"true"` // false: needs a promotion
+	AutoPromotionSeconds       int    `json:"autoPromotionSeconds"`                // seconds from ready preview to switch; default 0
+	ScaleDownDelaySeconds      int    `json:"scaleDownDelaySeconds" default:"30"`
+	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0: at once
 
-	PrePromotion  *Analysis // analysis before the switch
-	PostPromotion *Analysis // analysis after the switch
-	Watch         *Analysis `json:",omitempty"` // analysis after the release
+	PrePromotion  *Analysis // before the switch
+	PostPromotion *Analysis // after the switch
+	Watch         *Analysis `json:",omitempty"` // after the release
 }
 
-// Step is one step of a release. Apart from Name and Headers, exactly one field is set.
+// Step is one step of a release. Besides Name and Headers, exactly one field is set.
 type Step struct {
-	// Name is the user's name for the step, "" for none.
+	// Name is the user's name for the step, or "".
 	Name string `json:"name" own:""`
 	// SetWeight is the new version's weight: a percentage of pods, or a share of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
-	// Headers changes the headers of requests to the new version, only during this step.
+	// Headers changes headers of requests to the new version, during this step only.
 	Headers *HeaderModifier `json:"requestHeaderModifier" own:""`
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; a Route without Matches removes the route
+	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; no Matches: removes the route
 }
 
-// Pause waits for a duration, a schedule's next match or, without either, a promotion.
+// Pause waits for a duration, a schedule's next match or, with neither, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion. After the timeout, the action OnTimeout follows.
+	// Timeout bounds the wait for a promotion; OnTimeout follows.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
-	// Until is a cron schedule. The pause ends at the next time that matches the schedule.
+	// Until is a cron schedule. The pause ends at its next match.
 	Until    string `json:"until" own:""`
-	TimeZone string `json:"timeZone" own:""` // time zone for Until; "" is UTC
+	TimeZone string `json:"timeZone" own:""` // for Until; "" is UTC
 }
 
 // The values of Pause.OnTimeout.
@@ -147,7 +143,7 @@ type Amount struct {
 	Percent bool
 }
 
-// ReadValue reads a number or percentage. As in Argo Rollouts, a number in quotes is a percentage.
+// ReadValue reads a number or percentage. As in Argo Rollouts, a quoted number is a percentage.
 func (a *Amount) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	n, isNumber := raw.(int64)
@@ -175,13 +171,12 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp returns the amount out of n pods, rounded up as in maxSurge. 25% of 10 is 3.
+// RoundUp returns the amount out of n pods, as maxSurge. 25% of 10 is 3.
 func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
-// RoundDown returns the amount out of n pods, rounded down as in maxUnavailable. 25% of 10 is 2.
+// RoundDown returns the amount out of n pods, as maxUnavailable. 25% of 10 is 2.
 func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
 
-// of adds a number of hundredths, then rounds down.
 func (a Amount) of(n, hundredths int) int {
 	if !a.Percent {
 		return a.Value

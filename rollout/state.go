@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// APIVersion is the apiVersion of gitrollout's documents. Some Promotions have StepsVersion.
+// APIVersion is the apiVersion of gitrollout's documents, except Promotions with StepsVersion.
 const APIVersion = "gitrollout.dev/v1alpha1"
 
 // Phase is the state of an app's release.
 type Phase string
 
-// A release alternates between Progressing and Paused, then is Promoting, then Healthy. A rollback is Aborting, then
-// Healthy or, while the newest commit has the rejected version, Degraded.
+// A release is Progressing or Paused, then Promoting, then Healthy. A rollback is Aborting, then Healthy or, while the
+// newest commit is rejected, Degraded.
 const (
-	Pending     Phase = "Pending"     // no version is deployed yet
-	Progressing Phase = "Progressing" // pods are moving to the numbers of a step
-	Paused      Phase = "Paused"      // all workloads wait for users, for a time or for a window
-	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; the release may still continue
-	Promoting   Phase = "Promoting"   // all steps are done, and the user's own rolling update replaces the remaining pods
-	Aborting    Phase = "Aborting"    // the release is being rolled back to the stable version
-	Degraded    Phase = "Degraded"    // the newest commit is rejected, and the stable version serves; see also Shown
-	Healthy     Phase = "Healthy"     // the version of the newest commit serves
+	Pending     Phase = "Pending"     // no version is deployed
+	Progressing Phase = "Progressing" // pods are moving to a step's numbers
+	Paused      Phase = "Paused"      // all workloads wait for users, a time or a window
+	Stalled     Phase = "Stalled"     // no progress within the deadline; the release may continue
+	Promoting   Phase = "Promoting"   // all steps are done; the user's rolling update replaces the remaining pods
+	Aborting    Phase = "Aborting"    // the release is being rolled back to stable
+	Degraded    Phase = "Degraded"    // the newest commit is rejected, and stable serves; see Shown
+	Healthy     Phase = "Healthy"     // the newest commit's version serves
 )
 
 // Phases lists all phases.
@@ -31,46 +31,45 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
-// branch determine the app's objects. Serial is also a label on the workloads, so it counts only changes of fields with
-// the tag serial:"yes".
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch, it determines
+// the app's objects. Serial, a label on workloads, counts only changes of fields with serial:"yes".
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
 	App        string        `json:"app" serial:"no"`
 	Path       string        `json:"path" serial:"no"`
-	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
-	Serial     int           `json:"serial" serial:"no"`              // number of transitions so far (IsTransition)
-	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in the workloads' labels, if lower; else 0
+	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names, newest first
+	Serial     int           `json:"serial" serial:"no"`              // number of transitions (IsTransition)
+	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in workloads' labels if lower, else 0
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // reveals edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
-	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that have left Git still exist, with the fix
-	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, nil if it is applied
-	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
-	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
-	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
+	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, in one sentence
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem beyond its deadline while no release ran
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git still exist, with the fix
+	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied; nil: applied
+	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
+	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // newest version that became stable
+	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // version before Stable, while its pods run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
-	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each changed workload of Release
+	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // for each changed workload of Release
 	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // runs for Release, Stable or the last rejected release
-	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // the present rollback; set only while Aborting
+	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // set only while Aborting
 	Watch      *Watch        `json:"watch,omitempty" serial:"yes"`    // of Stable, after its release; set only while Healthy
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // rejected versions, newest first, at most MaxHistory
-	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions that were stable, newest first, at most MaxHistory
+	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions once stable, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
-	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is now the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas of the head, where Source has other replicas
-	// digest of the promotion file, if it has no effect now: it is for an earlier attempt or for other steps
+	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas of the head, where Source has others
+	// digest of a promotion file without effect: for an earlier attempt or other steps
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// objects in Inventory that gitrollout generated for the release, so that they are not in Git
+	// generated objects in Inventory, which Git lacks
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
-	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of Jobs before or after releases, newest last
+	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of hooks' Jobs, newest last
 }
 
-// Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.
+// Shown returns the displayed phase: Degraded if Healthy with Unhealthy.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -78,7 +77,7 @@ func (s *State) Shown() Phase {
 	return s.Phase
 }
 
-// AtRest returns a copy with a phase and reason, without a release in flight or a rollback.
+// AtRest returns a copy with phase and reason, without release or rollback.
 func (s State) AtRest(phase Phase, reason string) State {
 	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = phase, reason, nil, nil, nil
 	return s
@@ -90,35 +89,35 @@ const MaxHistory = 10
 // Held says why the newest commit is not applied.
 type Held struct {
 	Reason  HeldReason `json:"reason"`
-	Message string     `json:"message"`          // one sentence, for an error with file, field, value and fix
-	Commit  string     `json:"commit,omitempty"` // the commit that is not applied
+	Message string     `json:"message"`          // one sentence; an error has file, field, value and fix
+	Commit  string     `json:"commit,omitempty"` // the commit not applied
 	Author  string     `json:"author,omitempty"` // author of Commit
 }
 
-// HeldReason is a word for programs: why an app is not updated.
+// HeldReason says, for programs, why an app is not updated.
 type HeldReason string
 
 const (
-	HeldInvalidInput   HeldReason = "InvalidInput"      // the head cannot be read, or the API server refuses it
-	HeldForbidden      HeldReason = "Forbidden"         // the configuration or the API server forbids objects of the head
-	HeldUndecryptable  HeldReason = "Undecryptable"     // encrypted values in Git cannot be decrypted with the app's keys
+	HeldInvalidInput   HeldReason = "InvalidInput"      // the head is unreadable, or refused by the API server
+	HeldForbidden      HeldReason = "Forbidden"         // the configuration or API server forbids objects of the head
+	HeldUndecryptable  HeldReason = "Undecryptable"     // the app's keys cannot decrypt values in Git
 	HeldPolicy         HeldReason = "Policy"            // the cluster's policy forbids objects of the head
-	HeldContested      HeldReason = "Contested"         // another app owns an object that this app's head has
-	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // Git removed a Rollout document during its release
+	HeldContested      HeldReason = "Contested"         // another app owns an object of the head
+	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // Git removed a Rollout during its release
 	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once
-	HeldAdoption       HeldReason = "Adoption"          // the running version is not recorded, so steps are impossible
-	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a state file
-	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and there is no stable version
+	HeldAdoption       HeldReason = "Adoption"          // the running version is not recorded: steps are impossible
+	HeldForeign        HeldReason = "ForeignController" // another controller owns objects, and there is no state file
+	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment failed: there is no stable version
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
-	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
-	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
-	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window, freeze or user's hold delays the release; no error
+	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release; no error
+	HeldHookFailed     HeldReason = "HookFailed"        // a hook failed before a first deployment or between releases
 )
 
-// Waits reports whether the app is held without an error.
+// Waits reports whether the app is held without error.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
 
-// Is reports whether the app is held for any of the reasons.
+// Is reports whether the app is held for a reason in reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
@@ -127,14 +126,14 @@ type Release struct {
 	Hash      Hash              `json:"hash"`
 	Author    string            `json:"author"`
 	Subject   string            `json:"subject,omitempty"`
-	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, the time when it became stable
-	Fast      bool              `json:"fast,omitempty"` // the version was verified before, so its steps are skipped
+	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, when it became stable
+	Fast      bool              `json:"fast,omitempty"` // verified before, so steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
-	Serial    int               `json:"serial,omitempty"` // lowest Serial of a state with this release; 0 in older states
+	Serial    int               `json:"serial,omitempty"` // lowest Serial with this release; 0 in older states
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
-// Same reports whether two releases, perhaps nil, are the same attempt at the same version.
+// Same reports whether two releases, perhaps nil, are one attempt at one version.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -142,93 +141,93 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Watch is the period after a release in which a failed analysis returns the app to the former version.
+// Watch is the period after a release in which a failed analysis returns to the former version.
 type Watch struct {
 	Until  time.Time `json:"until"`
-	Began  time.Time `json:"began"`  // when the release began
-	Former Release   `json:"former"` // the version before the release
+	Began  time.Time `json:"began"`  // start of the release
+	Former Release   `json:"former"` // version before the release
 }
 
 // Draining is the previous stable version, while its pods exist without requests.
 type Draining struct {
-	Release  Release    `json:"release"`  // the previous stable release
-	Progress []Progress `json:"progress"` // the progress of the release that replaced this version
+	Release  Release    `json:"release"`  // previous stable release
+	Progress []Progress `json:"progress"` // progress of the replacing release
 }
 
-// Progress is one staged workload's progress in a release.
+// Progress is a staged workload's progress in a release.
 type Progress struct {
 	Workload Workload  `json:"workload"`
-	Step     int       `json:"step"` // index of the current step; equal to Of after the last step
+	Step     int       `json:"step"` // index of the current step; Of after the last
 	Of       int       `json:"of"`
-	Name     string    `json:"name"`             // the step as text, such as "setWeight 20" or "pause 10m0s"
-	Weight   int       `json:"weight"`           // the step's weight: a percentage, or a share of Traffic.MaxWeight
-	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
-	Entered  time.Time `json:"entered"`          // when the step, and so its pause, began
-	Opened   string    `json:"opened,omitempty"` // by whom or why the last gate was opened
-	Routed   *Routing  `json:"routed,omitempty"` // newest routing; nil: all traffic goes to stable
+	Name     string    `json:"name"`             // such as "setWeight 20" or "pause 10m0s"
+	Weight   int       `json:"weight"`           // a percentage, or a share of Traffic.MaxWeight
+	Plan     string    `json:"plan"`             // digest of the steps, to detect changes
+	Entered  time.Time `json:"entered"`          // start of the step, and so of its pause
+	Opened   string    `json:"opened,omitempty"` // by whom or why the last gate opened
+	Routed   *Routing  `json:"routed,omitempty"` // newest routing; nil: all traffic to stable
 
-	// PodHash and StablePodHash are the values of Revision.Pin at the last change of the step, for later backtests.
+	// PodHash and StablePodHash have Revision.Pin's values at the last step change, for backtests.
 	PodHash       string `json:"podHash,omitempty"`
 	StablePodHash string `json:"stablePodHash,omitempty"`
 
-	// Left lists Services that have lost their role. Until the release ends, they select the pods of the main Service.
+	// Left lists Services without a role. Until the release ends, they select the main Service's pods.
 	Left []string `json:"left,omitempty"`
 
-	// Suspended means that the workload has 0 replicas. Its step begins when the workload gets replicas.
+	// Suspended means 0 replicas. The step begins when the workload gets replicas.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded only at a long step. With it, a pod that becomes ready again after a crash is no progress.
+	// Peak is recorded only at a long step: with it, a pod ready again after a crash is no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment became available, so that the experiment began. Nil before that.
+	// Available is when all pods of the step's experiment were available, its begin; nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 
-// Peak is the largest number of new pods that were ready together during a step.
+// Peak is the largest number of new pods ready together during a step.
 type Peak struct {
 	Ready int       `json:"ready"`
-	At    time.Time `json:"at"` // the time when the last pod among them became ready
+	At    time.Time `json:"at"` // when the last of them became ready
 }
 
-// Replicas has a workload's replicas in Git, or its autoscaler's limits in Git.
+// Replicas has a workload's replicas or autoscaler limits in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
-	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets the number
-	Least    *int     `json:"least,omitempty"` // the autoscaler's lower limit; Count is then its upper limit
+	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets it
+	Least    *int     `json:"least,omitempty"` // lower limit; Count is then the upper limit
 }
 
 // Rollback is the progress of a rollback to stable.
 type Rollback struct {
-	Reject bool      `json:"reject,omitempty"` // the version is rejected, so it is not released again
-	Routed time.Time `json:"routed"`           // when all traffic was routed to the stable version
-	Drain  time.Time `json:"drain"`            // the earliest time at which canary pods may be removed
-	To     string    `json:"to"`               // the commit to which the app returns
-	Late   bool      `json:"late,omitempty"`   // the rollback missed its deadline, and this was reported
+	Reject bool      `json:"reject,omitempty"` // the version is rejected: not released again
+	Routed time.Time `json:"routed"`           // when all traffic was routed to stable
+	Drain  time.Time `json:"drain"`            // earliest removal of canary pods
+	To     string    `json:"to"`               // commit to which the app returns
+	Late   bool      `json:"late,omitempty"`   // the missed deadline was reported
 }
 
-// Rejection records a version that is not released again, until a retry or a change of the failed hook.
+// Rejection is a version not released again until a retry or a change of the failed hook.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file at that time; a retry needs another file
-	Hook      string    `json:"hook,omitempty"`      // namespace/name of the hook whose failure caused the rejection, if any
-	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; if the hook changes, the version is retried
+	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then; a retry needs another file
+	Hook      string    `json:"hook,omitempty"`      // namespace/name of the hook whose failure rejected the version
+	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; a change retries the version
 }
 
-// Named returns the app with the former names from the state file.
+// Named returns the app with the state file's former names.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
 }
 
-// IsRejected returns the rejection of a version, or false.
+// IsRejected returns a version's rejection, or false.
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the value of LabelSerial: the Serial of the newest transition that moved pods or routes.
+// Mark returns LabelSerial: the Serial of the newest transition that moved pods or routes.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns a workload's progress.
@@ -236,7 +235,7 @@ func (s *State) ProgressOf(w Workload) (Progress, bool) {
 	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
 
-// StableHash returns a workload's template hash in the stable version, or "".
+// StableHash returns a workload's template hash in stable, or "".
 func (s *State) StableHash(w Workload) Hash {
 	if s.Stable == nil {
 		return ""
@@ -244,7 +243,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the objects in Inventory of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns Inventory's objects of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

@@ -9,10 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText bounds, in bytes, a text that a function returns.
+// maxTemplateText bounds, in bytes, a function's result.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs bounds text/template's text functions, because each call may double a text.
+// boundedFuncs bounds text/template's functions: each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -34,8 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses nodes that may run too long. It allows loops over lists only, two levels deep. The parameter
-// "loops" is the number of enclosing loops.
+// checkNodes refuses nodes that may run too long: loops must be over lists, two deep.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

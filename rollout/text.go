@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// maxText is the length, in characters, at which a third party's text is cut.
+// maxText is in characters, for third parties' texts.
 const maxText = 500
 
 // Printable returns one line of at most maxText characters, for records and terminals.
 func Printable(text string) string { return Cut(OneLine(text), maxText) }
 
-// varying matches words that may differ between equal messages, such as numbers and ids.
+// varying matches numbers and ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
 // SameText reports whether texts differ only in numbers, ids and order of words: "3 of 10" equals "4 of 10".
@@ -28,7 +28,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters. A cut text ends in "…".
+// Cut shortens a text to a number of characters, with a final "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -52,7 +52,7 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins words by single spaces, without control characters, direction marks and invalid UTF-8.
+// OneLine joins words by spaces, without control characters, direction marks and invalid UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
@@ -69,7 +69,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines that fit into a number of bytes, or the end of a longer last line.
+// Tail returns the last lines that fit into a number of bytes, or a longer last line's end.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -90,7 +90,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns a copy with printable texts from users and programs.
+// Printable returns a copy with printable texts.
 func (s State) Printable() State {
 	s.Reason, s.Unhealthy = Printable(s.Reason), Printable(s.Unhealthy)
 	s.Kept, s.Ignored = Printable(s.Kept), Printable(s.Ignored)

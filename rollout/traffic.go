@@ -5,50 +5,49 @@ import (
 	"time"
 )
 
-// Traffic configures how routers split requests, as trafficRouting of Argo Rollouts.
+// Traffic configures routers, as Argo Rollouts' trafficRouting.
 type Traffic struct {
-	Routers       []Router // at least one, ordered by kind; all routers get the same weight
-	ManagedRoutes []string // names of header and mirror routes, in the order of precedence
+	Routers       []Router // at least one, ordered by kind; all get the same weight
+	ManagedRoutes []string // header and mirror routes by precedence
 
-	// MaxWeight is the weight at which a version gets all requests.
+	// MaxWeight is the weight of all requests.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is the time within which all proxies learn new endpoints or routes. Most proxies watch the API server and
-	// need well under a second. Traefik collects changes for 2s (providersThrottleDuration).
+	// Settle is how long proxies need to learn new endpoints or routes. Most watch the API server: well under a second.
+	// Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
-	// Sticky configures a cookie. If nil, each request is sent to a version by the weight alone.
+	// Sticky is nil if the weight decides about each request.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router in trafficRouting, with object names from Kustomize's output. See traffic.Parse.
+// Router is a router of trafficRouting, with object names from Kustomize's output.
 type Router struct {
-	Kind   string // the name of a router in package traffic: gatewayAPI, nginx, istio …
-	Config any    // the settings, in a type of package traffic for this kind; immutable
+	Kind   string // as in package traffic: gatewayAPI, nginx, istio …
+	Config any    // of a type in package traffic; immutable
 }
 
-// Sticky configures a cookie that keeps a user on the canary after the canary's first answer.
+// Sticky configures a cookie that keeps users on the canary after its first answer.
 type Sticky struct {
-	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
+	Cookie string        `json:"cookie" is:"cookie"` // default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles at each release, so that a Service in use keeps its selector.
+// PingPong names two Services that swap roles at each release, so that a used Service keeps its selector.
 type PingPong struct {
-	PingService string `json:"pingService" needs:"name a Service"` // the stable Service before the first release
+	PingService string `json:"pingService" needs:"name a Service"` // stable before the first release
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests, with Mirror only copies, to the canary until a step removes the route.
+// ManagedRoute sends matching requests (Mirror: copies) to the canary until a step removes the route.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
-	Matches []Match `json:"matches,omitempty"` // alternatives: a request must satisfy at least one Match
-	// percentage of matching requests that are copied to the canary; nil: the requests themselves go to the canary
-	Mirror *int `json:"mirror,omitempty"`
+	Matches []Match `json:"matches,omitempty"` // alternatives: one must hold
+	Mirror  *int    `json:"mirror,omitempty"`  // percentage of copied requests; nil: the canary gets the requests
 }
 
-// MatchRoute is the name of the route that the step "match" creates.
+// MatchRoute is the name of the route of the step "match".
 const MatchRoute = "match"
 
-// Match is a condition on a request; all set fields must hold.
+// Match is a condition on a request. All set fields must hold.
 type Match struct {
 	_           any          `some:"name headers, cookies, queryParams, path, method or source"`
 	Headers     []NamedMatch `json:"headers,omitempty"`
@@ -59,7 +58,7 @@ type Match struct {
 	Source      *StringMatch `json:"source,omitempty"` // the client's address: exact, or a prefix such as 10.1.0.0/16
 }
 
-// NamedMatch is a condition on one header, cookie or query parameter of a request.
+// NamedMatch is a condition on a header, cookie or query parameter.
 type NamedMatch struct {
 	Name string `json:"name" needs:"name it"`
 	StringMatch
@@ -70,18 +69,18 @@ type StringMatch struct {
 	_      any    `one:"exact prefix regex"`
 	Exact  string `json:"exact,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
-	Regex  string `json:"regex,omitempty"` // in RE2 syntax; it must match the whole text
+	Regex  string `json:"regex,omitempty"` // RE2; must match the whole text
 }
 
 // HeaderModifier changes requests' headers, as the Gateway API's HTTPHeaderFilter.
 type HeaderModifier struct {
 	_      any      `some:"give set, add or remove"`
-	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header
-	Add    []Header `json:"add,omitempty" max:"16"` // adds a value to a header
+	Set    []Header `json:"set,omitempty" max:"16"` // replaces
+	Add    []Header `json:"add,omitempty" max:"16"` // adds a value
 	Remove []string `json:"remove,omitempty" max:"16" is:"header"`
 }
 
-// Names returns the names of the changed headers.
+// Names returns the changed headers' names.
 func (m *HeaderModifier) Names() []string {
 	name := func(h Header) string { return h.Name }
 	return slices.Concat(Mapped(m.Set, name), Mapped(m.Add, name), m.Remove)
@@ -93,10 +92,10 @@ type Header struct {
 	Value string `json:"value" needs:"give the header's value" is:"headerValue"`
 }
 
-// Routing is the newest weight and routes of a release.
+// Routing is a release's newest weight and routes.
 type Routing struct {
-	Step   int       `json:"step"`             // index of the step whose routes are in force
-	Weight int       `json:"weight"`           // the new version's weight, out of Traffic.MaxWeight
-	At     time.Time `json:"at"`               // start of this routing; all proxies know it after Traffic.Settle
-	Shares bool      `json:"shares,omitempty"` // the pods of the step's experiment get their templates' weights
+	Step   int       `json:"step"`             // step whose routes are in force
+	Weight int       `json:"weight"`           // the new version's, out of Traffic.MaxWeight
+	At     time.Time `json:"at"`               // start; all proxies know it after Traffic.Settle
+	Shares bool      `json:"shares,omitempty"` // pods of the step's experiment get their templates' weights
 }

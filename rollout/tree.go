@@ -2,7 +2,7 @@ package rollout
 
 import "errors"
 
-// EntryKind is the kind of an entry in a commit's tree.
+// EntryKind is the kind of a tree's entry.
 type EntryKind string
 
 const (
@@ -12,23 +12,23 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge means that the content of a file was not kept: the file, or all large files together, exceeded a limit.
+// ErrTooLarge means that a file's content was not kept: the file, or all large files together, exceeded a limit.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry in a commit's tree. ID is the Git object's hash, so equal IDs mean equal content.
+// Entry is an entry of a commit's tree. Equal IDs (Git objects' hashes) mean equal content.
 type Entry struct {
-	Name string // last element of the path
+	Name string // the path's last element
 	ID   string
 	Kind EntryKind
 }
 
-// Tree reads the content of one commit. Paths are slash-separated and relative; "" is the root, which always exists. An
-// error means that the content cannot be read. A missing path is no error.
+// Tree reads one commit. Paths are slash-separated and relative; "" is the root, which always exists. An error means
+// unreadable content. A missing path is no error.
 type Tree interface {
-	// Lookup returns the entry at a path. It does not follow symlinks.
+	// Lookup returns the entry at a path, without following symlinks.
 	Lookup(path string) (entry Entry, found bool, err error)
-	// ReadDir returns the entries of a folder.
+	// ReadDir returns a folder's entries.
 	ReadDir(path string) ([]Entry, error)
-	// ReadBlob returns the content of a file, or the target of a symlink.
+	// ReadBlob returns a file's content, or a symlink's target.
 	ReadBlob(id string) ([]byte, error)
 }

@@ -14,8 +14,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// The methods below read the single values of a document for the Reader.
-
 func (v value) text(to reflect.Value, f Field) {
 	text, ok := v.raw.(string)
 	if !ok {
@@ -41,7 +39,7 @@ func (v value) text(to reflect.Value, f Field) {
 func (v value) whole(to reflect.Value, f Field) {
 	n, ok := v.raw.(int64)
 	if fraction, is := v.raw.(float64); is && fraction == math.Trunc(fraction) {
-		n, ok = int64(fraction), true // JSON may write the whole number 1 as 1.0
+		n, ok = int64(fraction), true // JSON may write 1 as 1.0
 	}
 	if !ok {
 		v.misfit(f, "a whole number")
@@ -80,7 +78,7 @@ func (v value) bounds(n int64, f Field) {
 	}
 }
 
-// duration reads a number of seconds (also as a text), or a Go duration such as "5m".
+// duration reads seconds (also as text), or a Go duration such as "5m".
 func (v value) duration(to *time.Duration, f Field) {
 	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
 	text, isText := v.raw.(string)
@@ -118,7 +116,7 @@ func (v value) positive(d time.Duration, f Field) {
 	}
 }
 
-// Plain encodes a value as JSON and decodes the result by FromJSON, so that it has only the types of FromJSON.
+// Plain converts a value to FromJSON's types.
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -127,14 +125,13 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON decodes JSON, with whole numbers as int64 and other numbers as float64. By itself, package encoding/json
-// would decode all numbers as float64.
+// FromJSON decodes whole numbers as int64 and others as float64, unlike encoding/json alone.
 func FromJSON[T any](data []byte) (v T, err error) {
 	err = utiljson.Unmarshal(data, &v)
 	return v, err
 }
 
-// Describe returns a value's description for a message, such as 'a mapping', 'the string "5m"' or '1.5'.
+// Describe returns a value for a message: 'a mapping', 'the string "5m"', '1.5'.
 func Describe(raw any) string {
 	switch raw := raw.(type) {
 	case map[string]any:
@@ -148,4 +145,4 @@ func Describe(raw any) string {
 	}
 }
 
-const maxShown = 60 // characters of a value in an error
+const maxShown = 60 // characters in an error

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile lists a folder's remote sources. VendorLock has the vendored versions and digests.
+// VendorFile lists a folder's remote sources. VendorLock has vendored versions and digests.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
 )
 
-// VendorSource is one source. Exactly one of Chart, Git and OCI is set.
+// VendorSource has exactly one source: Chart, Git or OCI.
 type VendorSource struct {
 	_     any          `one:"chart git oci"`
 	Chart *VendorChart `json:"chart,omitempty"`
@@ -25,24 +25,24 @@ type VendorSource struct {
 	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
 }
 
-// VendorChart is a chart in a repository (with an index.yaml) or an OCI registry.
+// VendorChart is a chart in a repository (with an index.yaml) or OCI registry.
 type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>. This path has no version, so references to the chart stay valid.
+	// Flat puts the chart into <into>/<name>: without a version, references stay valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is the path of a file with public PGP keys, to verify the signature of the chart; "" skips the check.
+	// Provenance is the path of public PGP keys to verify the chart's signature; "": no check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// VendorGit is a folder of another repository, at a commit.
+// VendorGit is a folder of another repository at a commit.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
-	Path string `json:"path,omitempty" default:"."` // a folder in the repository
+	Path string `json:"path,omitempty" default:"."` // folder in the repository
 }
 
 // VendorOCI is an artifact of "flux push artifact" in an OCI registry.
@@ -50,7 +50,7 @@ type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
 	Tag    string `json:"tag,omitempty"`
-	Semver string `json:"semver,omitempty"` // a range of versions; the newest version in the range is used
+	Semver string `json:"semver,omitempty"` // range of versions; the newest is used
 }
 
 type vendorFile struct {
@@ -59,7 +59,7 @@ type vendorFile struct {
 	Sources    []VendorSource `json:"sources" needs:"list the sources" max:"200" fix:"write another file in another folder"`
 }
 
-// ParseVendor reads a vendor.yaml strictly. Errors are InvalidErrors.
+// ParseVendor reads vendor.yaml strictly. Errors are InvalidErrors.
 func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	raw, err := decode[vendorFile](file, "Vendor", data)
 	if err != nil {
@@ -90,7 +90,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the first path element that a file system may open as .git or .gitrollout, or "".
+// ReservedPart returns the first element that may open .git or .gitrollout, or "".
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		if name := GitName(part); name == ".git" || name == ".gitrollout" {
@@ -106,8 +106,8 @@ var shortNames = map[string]string{
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the reserved name, such as ".git", that a file system may open for a path element, or "". Many ignore
-// case. HFS+ ignores some code points. NTFS ignores final dots, spaces, and text after a colon.
+// GitName returns the reserved name, such as ".git", that a path element may open, or "". Many file systems ignore
+// case, HFS+ some code points, and NTFS final dots, spaces, and text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -121,7 +121,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials, or "". A Git address may have a user.
+// withPassword returns the field with credentials, or "". A Git address may have a user.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -141,7 +141,7 @@ func (s VendorSource) withPassword() string {
 	return field
 }
 
-// Name returns the chart's name, or the last element of Into, for messages.
+// Name returns the chart's name, or Into's last element, for messages.
 func (s VendorSource) Name() string {
 	if s.Chart != nil {
 		return s.Chart.Name
@@ -149,7 +149,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants returns the requested source and version in one line, as in vendor.lock.
+// Wants returns source and version in one line, as in vendor.lock.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

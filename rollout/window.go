@@ -13,16 +13,16 @@ import (
 // Window is a recurring span in which releases may (Allow) or may not (Deny) advance.
 type Window struct {
 	Kind     WindowKind
-	Schedule string        // cron expression for the start of each window
-	Duration time.Duration // elapsed time, even if clocks change during the window
+	Schedule string        // cron expression for starts
+	Duration time.Duration // elapsed time, despite clock changes
 	TimeZone string        // IANA name; "" is UTC
-	Apps     []string      // globs for names of apps; empty: all apps
+	Apps     []string      // globs for apps' names; empty: all apps
 
-	field  string // the path windows[i], for messages
+	field  string // windows[i], for messages
 	window schedule.Window
 }
 
-// WindowKind is the effect of a window on releases.
+// WindowKind is a window's effect on releases.
 type WindowKind string
 
 // Deny wins over Allow.
@@ -31,7 +31,7 @@ const (
 	Deny  WindowKind = "deny"
 )
 
-// The minimum is the resolution of a cron schedule.
+// A cron schedule has a resolution of a minute.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -67,7 +67,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone; at and zoneAt are paths for errors.
+// ReadSchedule reads a cron expression and time zone; at and zoneAt are paths for errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -96,13 +96,13 @@ func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }
 
-// Calendar has the windows and the freeze for an app.
+// Calendar has an app's windows and freeze.
 type Calendar struct {
 	Windows []Window
-	Freeze  *Freeze // nil without a freeze of the app
+	Freeze  *Freeze // or nil
 }
 
-// CalendarOf returns an app's calendar. The present freeze f may be nil.
+// CalendarOf returns an app's calendar. f may be nil.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -116,7 +116,7 @@ func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	return calendar
 }
 
-// Equal reports whether two calendars have the same effect.
+// Equal reports whether calendars have the same effect.
 func (c Calendar) Equal(o Calendar) bool {
 	same := func(a, b Window) bool {
 		return a.Kind == b.Kind && a.Schedule == b.Schedule && a.Duration == b.Duration && a.TimeZone == b.TimeZone &&
@@ -125,15 +125,15 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut says why releases do not advance, and until when.
+// Shut says why, and until when, releases do not advance.
 type Shut struct {
-	Freeze *Freeze   // nil if a window is the cause
-	Window *Window   // the denying window; nil for a freeze, or if only an allowing window is missing
-	Until  time.Time // releases do not advance before this time; zero if unknown
-	Exact  bool      // true: releases may advance at Until; false: the calendar may still be closed at Until
+	Freeze *Freeze   // nil for a window
+	Window *Window   // denying window; nil for a freeze, or without an allowing window
+	Until  time.Time // releases do not advance earlier; zero if unknown
+	Exact  bool      // true: releases may advance at Until; false: perhaps not yet
 }
 
-// ShutAt returns why releases may not advance at a time, or false if they may.
+// ShutAt returns why releases may not advance at a time, or false.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
@@ -156,7 +156,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause returns a text such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
+// Cause returns "the end of windows[1] (deny 0 0 24 12 * for 336h)" or the like.
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -173,7 +173,7 @@ func (s Shut) Cause() string {
 	}
 }
 
-// ShortSpan formats a duration without zero parts: it writes "8h0m0s" as "8h".
+// ShortSpan formats a duration without zero parts: "8h", not "8h0m0s".
 func ShortSpan(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -185,7 +185,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns Until as the end of a sentence, or "" if unknown.
+// When returns Until as a sentence's end, or "" if unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

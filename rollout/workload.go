@@ -11,7 +11,7 @@ var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// KindNames joins the names of WorkloadKinds by commas.
+// KindNames joins the kinds' names by commas.
 func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
@@ -24,7 +24,7 @@ type Workload struct {
 	Name      string
 }
 
-// WorkloadOf returns a reference's Workload, and whether the kind is in WorkloadKinds. See also Render.Workload.
+// WorkloadOf also returns whether the kind is in WorkloadKinds.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	switch i := slices.Index(WorkloadKinds, Ref{Group: ref.Group, Kind: ref.Kind}); i {
@@ -37,7 +37,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return w, true
 }
 
-// Workload is like WorkloadOf, but also accepts kinds that a Rollout of r moves.
+// Workload is like WorkloadOf, but also accepts kinds of r's Rollouts.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -54,13 +54,13 @@ func (w Workload) String() string {
 	return w.Namespace + "/" + w.Name
 }
 
-// Title returns a text such as "Deployment shop/web".
+// Title returns "Deployment shop/web" or the like.
 func (w Workload) Title() string { return w.Ref().Title() }
 
-// Compare orders workloads by their text form.
+// Compare orders workloads by text.
 func (w Workload) Compare(o Workload) int { return strings.Compare(w.String(), o.String()) }
 
-// Ref returns a reference to the workload's object.
+// Ref returns the object's reference.
 func (w Workload) Ref() Ref {
 	if kind, group, isOther := strings.Cut(w.Kind, "."); isOther {
 		return Ref{Group: group, Kind: kind, Namespace: w.Namespace, Name: w.Name}
@@ -70,7 +70,6 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns the index in WorkloadKinds, or -1.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -97,36 +96,36 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// The Deployment controller copies annotations to the matching ReplicaSet (SetNewReplicaSetAnnotations), so
-// AnnotationHash shows each ReplicaSet's version.
+// The Deployment controller copies annotations to the ReplicaSet (SetNewReplicaSetAnnotations), so AnnotationHash shows
+// each ReplicaSet's version.
 const (
-	LabelAnalysis     = "gitrollout.dev/analysis"      // on a Secret: with "true", analyses in the namespace may read it
-	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
-	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
-	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: the Hash of the applied pod template
-	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit that the applied pod template comes from
-	// LabelSerial is a label on workloads with the value of State.Mark. A record with a lower Serial is outdated. An
-	// annotation is not used, because the controller would copy it to the ReplicaSet at each step.
+	LabelAnalysis     = "gitrollout.dev/analysis"      // on a Secret: "true" lets the namespace's analyses read it
+	LabelApp          = "gitrollout.dev/app"           // on applied objects: the app's name
+	AnnotationCluster = "gitrollout.dev/cluster"       // on applied objects: the cluster's name in Git
+	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied pod template
+	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: commit of the applied pod template
+	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. An annotation would be copied
+	// to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
-	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step of a release: a text about the release
-	// on objects that gitrollout generates: the name of the Rollout whose release needs them
+	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step: a text about the release
+	// on generated objects: the Rollout that needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
-	// on the objects and pods of an experiment: the name of their Deployment
+	// on an experiment's objects and pods: their Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
-	// on pods: the labels and annotations that gitrollout gave a pod by its role, as in Spec.StableMetadata
+	// on pods: metadata that gitrollout gave by role (Spec.StableMetadata)
 	AnnotationRole = "gitrollout.dev/role-metadata"
-	// AnnotationSealed marks Secrets of a render whose values are still encrypted. gitrollout does not apply them.
+	// AnnotationSealed marks Secrets of a render with encrypted values, which gitrollout does not apply.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
-	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" protects the object from deletion
-	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout creates the Secret, but never updates it.
+	AnnotationPrune = "gitrollout.dev/prune" // by users: "disabled" prevents deletion
+	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout never updates the Secret.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
 	// AnnotationDecryption is set by users. With "none", gitrollout applies the object encrypted, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
-	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1 DefaultDeploymentUniqueLabelKey).
-	// gitrollout reads its value, but never computes it.
+	// LabelPodHash is the Deployment controller's (apps/v1 DefaultDeploymentUniqueLabelKey). gitrollout never computes
+	// its value.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the ControllerRevision's name on a StatefulSet's pods, and this name's end on a DaemonSet's pods.
+	// LabelRevision is the ControllerRevision's name on a StatefulSet's pods, and its end on a DaemonSet's.
 	LabelRevision = "controller-revision-hash"
 )

@@ -1,2 +1,2 @@
-// Package experiment builds the objects of a canary experiment: a Deployment and an optional Service for each template.
+// Package experiment builds a canary experiment's Deployments and Services.
 package experiment

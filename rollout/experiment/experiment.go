@@ -10,18 +10,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName bounds a Service's name and a label's value.
+// maxName bounds Services' names and labels' values.
 const maxName = 63
 
-// Template is one template of an experiment at a step.
+// Template is a template of an experiment at a step.
 type Template struct {
 	rollout.ExperimentTemplate
 
 	Spec    rollout.Spec
 	Release rollout.Hash
-	Step    int              // index of the experiment's step
-	From    rollout.Object   // the Deployment of the version that the pods run
-	Others  []rollout.Object // the app's objects in both versions; their selectors must not match the pods
+	Step    int              // index
+	From    rollout.Object   // Deployment of the pods' version
+	Others  []rollout.Object // the app's objects in both versions, whose selectors must not match the pods
 }
 
 // Name returns <workload>-<release>-<step>-<template>, with steps from 1. Long or dotted names end in a digest.
@@ -36,12 +36,12 @@ func Name(w rollout.Workload, release rollout.Hash, step int, template string) s
 	return strings.TrimRight(name[:min(len(name), maxName-11)], "-") + "-" + digest
 }
 
-// Name returns the name of the template's Deployment.
+// Name returns the Deployment's name.
 func (t Template) Name() string {
 	return Name(t.Spec.Workload, t.Release, t.Step, t.ExperimentTemplate.Name)
 }
 
-// ServiceName returns the name of the template's Service, or "" without a Service.
+// ServiceName returns the Service's name, or "".
 func (t Template) ServiceName() string {
 	switch {
 	case t.Service == nil:
@@ -53,7 +53,7 @@ func (t Template) ServiceName() string {
 	}
 }
 
-// Objects returns the template's Deployment and, if requested, its Service.
+// Objects returns the Deployment and, if requested, the Service.
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
@@ -93,9 +93,8 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// PodLabels returns the template's labels and the version's pod labels, without labels by which the app's objects
-// select pods. Otherwise, a Service would send requests to these pods, and a PodDisruptionBudget or autoscaler would
-// count them.
+// PodLabels returns the template's and the version's labels, without labels by which the app's Services,
+// PodDisruptionBudgets and autoscalers would select the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -116,7 +115,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns the app's objects that select the pods because of the template's own labels.
+// Caught returns the app's objects that select the pods by the template's own labels.
 func (t Template) Caught() (by []rollout.Ref) {
 	labels := t.PodLabels()
 	for ref, selector := range t.selectors() {
@@ -127,8 +126,7 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
-// Uses returns where the app has a label or an annotation (field: "labels" or "annotations"): in a selector, in the pod
-// template, or "".
+// Uses returns where the app has a key in field ("labels" or "annotations"): in a selector, in the pod template, or "".
 func (t Template) Uses(field, key string) (where string) {
 	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
 		where = "the pod template"
@@ -150,7 +148,6 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the selector of a Service or PodDisruptionBudget in the namespace, nil for other objects.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

@@ -9,19 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Matches reports whether a selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
+// Matches reports whether a selector selects labels. Unlike in Kubernetes, an empty selector selects none.
 func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(labels)) == ""
 }
 
-// Mismatch returns why a selector does not select the labels of a pod template, or "".
+// Mismatch returns why a selector does not select a pod template's labels.
 func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		switch got, has := labels[key]; {
 		case !has:
 			return fmt.Sprintf("%s=%v is selected, and the template has no label %s", key, wanted[key], key)
-		case !reflect.DeepEqual(got, wanted[key]): // a value may be a map or list, which == cannot compare
+		case !reflect.DeepEqual(got, wanted[key]): // == cannot compare maps and lists
 			return fmt.Sprintf("%s=%v is selected, and the template has %s=%v", key, wanted[key], key, got)
 		}
 	}

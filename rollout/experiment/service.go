@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Ports returns the ports of the stable Service, else of the containers, without node ports.
+// Ports returns the stable Service's ports, else the containers', without node ports.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

@@ -1,7 +1,4 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs before or after an app's
-// releases. The package selects and orders a release's hooks, and builds their Jobs.
-//
-// Its functions are pure. Package render refuses invalid hooks. Package strategies decides when a hook begins and ends.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs before or after releases.
 package hook
 
 import (
@@ -17,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// If an object has annotations of several tools, the first tool in this list counts.
+// Of several tools' annotations, the first tool counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -30,27 +27,24 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// The label and annotation of hooks' Jobs.
 const (
-	LabelApp     = "gitrollout.dev/hook-of" // the name of the app whose hook the Job runs
-	AnnotationID = "gitrollout.dev/hook-id" // the ID of the run that created the Job
+	LabelApp     = "gitrollout.dev/hook-of" // on hooks' Jobs: the app
+	AnnotationID = "gitrollout.dev/hook-id" // on hooks' Jobs: ID of the run
 )
 
-// moment is the meaning of one word of an annotation.
 type moment struct {
 	when        rollout.HookWhen
-	first       bool // the hook runs only in a first deployment
-	later       bool // the hook runs only after a first deployment
-	left        bool // the word selects no time; a hook with only such words is left out
-	never       bool // the annotation's other words have no effect
+	first       bool // only in a first deployment
+	later       bool // only after a first deployment
+	left        bool // selects no time; a hook with only such words is left out
+	never       bool // other words have no effect
 	unsupported string
 }
 
-// dialect describes one tool's hook annotations.
 type dialect struct {
 	annotation string
-	weight     string // the annotation with the order of hooks
-	policy     string // the annotation that sets when the Job is deleted; "" for none
+	weight     string // annotation with hooks' order
+	policy     string // annotation that sets when the Job is deleted, or ""
 	words      map[string]moment
 }
 
@@ -73,19 +67,19 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is an object with a hook annotation. Objects that are no Jobs are applied before the Jobs of their time.
+// Hook is an object with a hook annotation. Objects that are no Jobs are applied before their time's Jobs.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
-	Continues bool // a failure of the Job does not stop the release
-	Interrupt bool // a running Job is deleted if a newer release has the same hook
-	Kept      int  // how many Jobs of past runs are kept
+	Continues bool // the Job's failure does not stop the release
+	Interrupt bool // a newer release with the hook deletes a running Job
+	Kept      int  // number of past runs' Jobs to keep
 	onRelease bool
-	onFast    bool // the hook runs in a release that skips its steps (Release.Fast)
+	onFast    bool // also runs in a release without steps (Release.Fast)
 	moments   []moment
 }
 
-// IsLeftOut reports whether gitrollout neither applies nor runs the object.
+// IsLeftOut reports whether the object is neither applied nor run.
 func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
@@ -98,26 +92,25 @@ func isJob(o rollout.Object) bool {
 	return ref.Group == "batch" && ref.Kind == "Job"
 }
 
-// Name returns namespace/name of the hook in Git.
+// Name returns the hook's namespace/name in Git.
 func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
 
-// base begins the names of the hook's Jobs.
 func base(o rollout.Object) string {
 	generated, _ := o.Map("metadata")["generateName"].(string)
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
 }
 
-// Is reports whether an object is a hook Job.
+// Is reports whether the object is a hook Job.
 func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
-// Without returns all objects except hook Jobs.
+// Without returns the objects except hook Jobs.
 func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads an object's hook annotations, and reports whether there are any. Errors name the annotation and the fix.
+// Of reads an object's hook annotations, and reports whether there are any.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +144,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook settings without a time, because such a hook would never run.
+// stray refuses hook settings without a time, which would have no effect.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -176,7 +169,6 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read skips the annotation with the times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -216,10 +208,9 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are the valid annotations with gitrollout's prefix.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName leaves room for release and attempt in a Job's name, which must fit a label.
+// maxName leaves room in a Job's name, which must fit a label, for release and attempt.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -248,13 +239,13 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release has the properties that decide whether a hook runs.
+// Release decides which hooks run.
 type Release struct {
-	First bool // there is no stable version yet
-	Fast  bool // the version was verified before, and its steps are skipped
+	First bool // no stable version yet
+	Fast  bool // verified before: steps are skipped
 }
 
-// At returns the hooks for a time, sorted by order and name. It skips hooks that package render refuses.
+// At returns a time's hooks by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -276,7 +267,7 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 // defaultDeadline applies without activeDeadlineSeconds.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the time limit of each of the hook's Jobs.
+// Deadline returns the time limit of each Job.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
@@ -284,13 +275,13 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName joins the hook's name, eight digits of the release's hash, and the attempt.
+// JobName returns the hook's name, eight digits of the release's hash, and the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns a run's Job. It has no TTL, so that gitrollout can always read the result.
+// Job returns a run's Job, without a TTL: the result must stay readable.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -304,7 +295,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs for each hook's first attempt.
+// Jobs returns the Jobs of first attempts.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -315,20 +306,20 @@ func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rol
 	return all
 }
 
-// Content returns the hash of a hook's manifest in Git.
+// Content returns the hash of a hook's manifest.
 func Content(o rollout.Object) rollout.Hash {
-	h, _ := rollout.HashTemplate(o) // comes from a manifest, so it always encodes
+	h, _ := rollout.HashTemplate(o) // a manifest always encodes
 	return h
 }
 
-// Mended reports whether Git changed or deleted the failed hook of a rejected release, which is then retried.
+// Mended reports whether Git changed or deleted a rejected release's failed hook, for a retry.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a recorded run's Job, with name and ID but no spec, when the hook is unknown.
+// Known returns a run's Job, with name and ID but no spec, for an unknown hook.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -336,7 +327,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies a run's Job among Jobs of the same name.
+// ID identifies a run's Job among Jobs of one name.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job: objects that the Job references, except objects in had, and
-// hook objects of the same time that are no Jobs.
+// Needs returns objects to create before a hook's Job: references outside had, and hook objects of the time that are no
+// Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -25,7 +25,7 @@ func Needs(
 	return needs
 }
 
-// Named returns the Namespace of a hook's Job and the objects that its pods reference.
+// Named returns the Job's Namespace and the objects that its pods reference.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	EachReference(h.Object.Map("spec", "template", "spec"), func(_, kind, name string) {
@@ -34,19 +34,19 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook for the time but no Job, so that it is applied before Jobs.
+// GoesWith reports whether a hook object for the time is no Job, and is applied before Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields maps a pod spec's field to the referenced kind and the field with its name.
+// fields maps a pod spec's field to the kind and the field with its name.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-// EachReference calls f for each reference in a pod spec, ordered by field name.
+// EachReference calls f for a pod spec's references, by field name.
 func EachReference(v any, f func(field, kind, name string)) {
 	add := func(field, kind string, name any) {
 		if text, is := name.(string); is && text != "" {
@@ -64,7 +64,7 @@ func EachReference(v any, f func(field, kind, name string)) {
 			switch named, is := fields[key]; {
 			case is:
 				add(key, named[0], m[named[1]])
-			case key == "secret": // a volume has the field secretName, and a source of a projected volume has the field name
+			case key == "secret": // volumes have secretName, sources of projected volumes name
 				add(key, "Secret", m["secretName"])
 				add(key, "Secret", m["name"])
 			case key == "serviceAccountName":

@@ -1,3 +1,2 @@
-// Package schedule computes whether a list of recurring windows is open at a time, and when it opens next. It reads no
-// clock, and every search is bounded. Package rollout reads the windows.
+// Package schedule computes when recurring windows are open, without a clock, in bounded searches.
 package schedule

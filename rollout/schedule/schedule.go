@@ -16,7 +16,7 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// maxExpression suffices for an expression that lists all minutes.
+// maxExpression suffices to list all minutes.
 const maxExpression = 500
 
 // Parse reads a cron expression with five fields, and a time zone ("": UTC). Errors quote the invalid text.
@@ -44,7 +44,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// The search covers 30 years: within 28 years, each date falls on each day of the week.
+	// The search covers 30 years: within 28, each date falls on each weekday.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
@@ -60,10 +60,10 @@ func Zone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// Next returns the first matching minute after a time, or zero if there is none within ten years.
+// Next returns the first matching minute after a time, or zero if none is within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// Between two clock changes (a stretch), the UTC offset is constant. Matches are computed as if local time were
-	// UTC, because UTC never skips or repeats a minute.
+	// Between clock changes (a stretch), the UTC offset is constant. Matches are computed as in UTC, which skips and
+	// repeats no minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -79,20 +79,20 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// If the clock change skips the next match, the first minute after the change matches.
+		// If the clock change skips the match, the first minute after it matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// If the clock is set back, a match earlier than "next" is possible.
+		// After the clock is set back, an earlier match is possible.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch returns the UTC offset at t, and when it changes next (zero: never).
+// stretch returns the UTC offset at t, and its next change (zero: never).
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -104,17 +104,17 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 			bound = end.Add(24 * time.Hour)
 		}
 		end = bound
-		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the name of the zone changes
+		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the zone's name changes
 			break
 		}
 	}
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown returns the local time at t as if in UTC.
+// shown returns the local time at t as UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match as if local time were UTC. It loops, because the cron library searches five years only.
+// named returns the next match as if local time were UTC, in a loop: the cron library searches five years only.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

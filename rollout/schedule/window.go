@@ -2,25 +2,25 @@ package schedule
 
 import "time"
 
-// Window is a span of time from each match of a schedule.
+// Window is a span from each match of a schedule.
 type Window struct {
-	Deny   bool // true: no release may advance in the window; false: releases may advance only in such windows
+	Deny   bool // true: no release advances in the window; false: releases advance only in such windows
 	Begins *Schedule
-	Length time.Duration // elapsed time, even if clocks change during the window
+	Length time.Duration // elapsed time, despite clock changes
 }
 
 // Answer is the result of At.
 type Answer struct {
 	Open  bool
-	By    int       // index of the first denying window at this time; -1 if Open, or if no window denies
-	Until time.Time // the windows are shut until this time; zero if Open, or if they never open
-	Exact bool      // true: the windows open at Until; false: the bounded search ended at Until
+	By    int       // index of the first denying window; -1 if Open or without one
+	Until time.Time // shut until then; zero if Open, or if the windows never open
+	Exact bool      // true: open at Until; false: the bounded search ended there
 }
 
-// maxLooks bounds At's search for an opening: three years of daily windows.
+// maxLooks bounds At's search: three years of daily windows.
 const maxLooks = 1000
 
-// At reports whether windows are open at t: no denying window covers t and, if there are allowing windows, one does.
+// At reports whether no denying window covers t and, if there are allowing windows, one does.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -28,7 +28,7 @@ func At(windows []Window, t time.Time) Answer {
 	}
 	for range maxLooks {
 		if until.IsZero() {
-			return Answer{By: first} // no allowing window begins within the next ten years
+			return Answer{By: first} // none begins within ten years
 		}
 		_, next, shut := shutAt(windows, until)
 		if !shut {
@@ -44,7 +44,7 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. A later window may overlap, so At repeats shutAt.
+		// begun starts the oldest window that covers t. A later window may overlap, so At repeats shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {

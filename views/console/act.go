@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Change returns the change that performs an action on an app. A nil check refuses no action.
+// Change returns an action's change on an app. A nil check refuses nothing.
 func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
 	o propose.Change, err error,
 ) {
@@ -39,7 +39,7 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Push pushes a change, and returns a text for the user. A proposal replaces the proposal on its branch.
+// Push pushes a change, and returns a text for the user. A proposal replaces the branch's former proposal.
 func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	switch {
 	case len(o.Edits) == 0:
@@ -47,8 +47,8 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// Newer commits on the branch do no harm, because the edits name release hashes.
-	decided := o // decided by the last attempt; a later attempt may find the same head
+	// Newer commits do no harm: the edits name hashes.
+	decided := o // by the last attempt; a later attempt may find the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)
@@ -74,13 +74,13 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	return w.warned(said), nil
 }
 
-// Limits for the search for a signed commit, and for the commits in the error.
+// Limits for the search for a signed commit, and for the error's commits.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn returns an error if head is unsigned, because a signed commit on top would also approve head.
+// mayBuildOn refuses an unsigned head, which a signed commit on top would approve.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ClusterView lists apps by the objects in the cluster, without Git.
+// ClusterView lists apps from the cluster, without Git.
 type ClusterView struct {
 	Client *cluster.Client
-	Name   string // the cluster's name in Git; "" for every name
-	Why    string // why the view has no data from Git
+	Name   string // name in Git; "" for every name
+	Why    string // why Git's data is missing
 }
 
-// Refresh does nothing, because watches keep Client current.
+// Refresh does nothing: watches keep Client current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
-// Listing returns the app named in args, or all apps if args is empty.
+// Listing returns the app in args, or all.
 func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (status.Listing, error) {
 	type name struct{ cluster, app string }
 	l := status.Listing{Cluster: v.Name}

@@ -10,13 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired returns an app's desired objects with gitrollout's label and annotation.
+// Desired returns an app's desired objects with gitrollout's metadata.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
 	return w.marked(app, objects), err
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note gives unobserved facts and the reason.
+// WithState returns the objects of "gitrollout render --with-state". The note gives unobserved facts with reasons.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,
 ) {
@@ -34,7 +34,7 @@ func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) 
 	return objects, note, err
 }
 
-// Wanted returns an app's desired objects; without a recorded commit, the objects at the head.
+// Wanted returns an app's desired objects or, without a recorded commit, the head's.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

@@ -1,3 +1,2 @@
-// Package console implements a user's session for the commands and the dashboard. A Session reads the reconciler's data
-// and pushes the user's changes.
+// Package console is a user's Session for commands and dashboard.
 package console

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns an app's newest releases, at most limit, from at most depth state commits.
+// History returns at most limit newest releases, from at most depth state commits.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	if w.State == nil {
 		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
@@ -43,7 +43,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors sets the commit's author and subject for releases without an author, such as early rejections.
+// nameAuthors sets authors and subjects that the record lacks, as for early rejections.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -51,7 +51,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // a release of an unreadable commit stays without an author
+	_, _ = w.Repo.Bring(ctx, commits) // releases of unreadable commits stay without author
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
@@ -71,7 +71,7 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 	}
 	p := &h.Releases[0]
 	since := p.Started
-	if len(p.Transitions) > 0 { // hooks may have run before the release
+	if len(p.Transitions) > 0 { // hooks may precede the release
 		since = rollout.Soonest(since, p.Transitions[0].At)
 	}
 	own := titlesOf(s, w.Client.Observe(app, s.Workloads(), nil))
@@ -105,8 +105,8 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of an app's objects, their ReplicaSets, and hooks' Jobs. For pods, which may be deleted,
-// it returns the titles' prefix, such as "Pod shop/web-".
+// titlesOf returns the titles of objects, ReplicaSets and hooks' Jobs. Pods may be deleted, so their title is a prefix:
+// "Pod shop/web-".
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
 	add := func(kind, namespace, name string) {

@@ -22,7 +22,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change that sets an app's images. branch "" means the users' branch.
+// SetImages returns the change of an app's images. branch "" is the users' branch.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)
@@ -77,7 +77,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 // reached returns the other apps, of all clusters, that an edited tree changes. unread has a line for each invalid
 // configuration.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
-	if tree == rollout.Tree(w.Tip.Tree) { // no edits
+	if tree == rollout.Tree(w.Tip.Tree) {
 		return nil, "", nil
 	}
 	clusters, err := source.Clusters(tree)

@@ -17,10 +17,9 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxWorkers limits the concurrent determinations of a status.
 const maxWorkers = 4
 
-// Listing returns the status of the selected apps, or an error if no app can be read.
+// Listing returns the selected apps' status, or an error if no app can be read.
 func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.Selected(args)
 	if err != nil {
@@ -34,16 +33,16 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, ";\n"), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app has no listing's note
+	if text := w.Warning(); text != "" && len(args) > 0 { // one app's view has no note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // with one app readable, other apps show errors in their rows
+	if slices.Contains(errs, nil) { // with one readable app, others show errors in rows
 		return l, nil
 	}
 	return l, errors.Join(errs...)
 }
 
-// look returns an app's status. A healthy app's status is cached until Touch or a change of a branch.
+// look caches a healthy app's status until Touch or a branch's change.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -69,7 +68,7 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns an app's status. After a panic or an invalid state file, the phase is Unknown.
+// status has phase Unknown after a panic or for an invalid state file.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -108,14 +107,14 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// Polling describes how often the reconciler reads the newest commit.
+// Polling says how often the reconciler reads the newest commit.
 func Polling(w *Session) string {
 	return fmt.Sprintf("%s is at %s, and the reconciler reads Git every %s", w.Branch, rollout.ShortID(w.Heads.Main),
 		w.Config().Interval)
 }
 
-// isUnseen reports whether a decision at the newest commit would change the recorded commit or release. isUnseen
-// returns false for a release in flight with unobserved pods.
+// isUnseen reports whether a decision at the newest commit would change the recorded commit or release; false for
+// unobserved pods.
 func isUnseen(in strategies.Input) bool {
 	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		return false
@@ -124,7 +123,7 @@ func isUnseen(in strategies.Input) bool {
 	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
 
-// proposals returns all proposal branches; with w.Detail, without outdated proposals of the app.
+// proposals omits the app's outdated proposals with w.Detail.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -142,7 +141,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge restores the stable version. If a comparison is impossible, any clean merge counts.
+// restores reports whether a merge restores stable. Without comparison, clean merges count.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Hashes returns a line for each recorded release: hash, tab, and a text such as "stable: SUBJECT".
+// Hashes returns a line for each release: hash, tab, and a text such as "stable: SUBJECT".
 func (w *Session) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *Session) Hashes(app string) []string {
 	return hashes
 }
 
-// StepNames returns a line for each step: the name (or else the number), a tab, and the text.
+// StepNames returns a line for each step: name or number, tab, text.
 func (w *Session) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {

@@ -21,18 +21,18 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Records reads Git for the dashboard, and pushes users' actions, without delay for the reconciler (see Repo.Beside).
+// Records reads Git for the dashboard, and pushes actions without delaying the reconciler (Repo.Beside).
 type Records struct {
-	Options // Repo is the reconciler's mirror; the session uses Repo.Beside()
+	Options // Repo is the reconciler's mirror
 
 	mu     sync.Mutex
-	world  *Session        // nil until the first open
-	client *cluster.Client // nil if the cluster is not read; then why has the reason
+	world  *Session        // nil before the first open
+	client *cluster.Client // nil: see why
 	within []string        // for Session.Within
 	why    string
 }
 
-// Watch sets the cluster's client. A non-nil within limits the namespaces. why is the reason for a nil client.
+// Watch sets the cluster's client, nil for the reason why. A non-nil within limits namespaces.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,13 +45,13 @@ func (r *Records) watched() (client *cluster.Client, within []string, why string
 	return r.client, r.within, r.why
 }
 
-// Limits for a page's releases and the searched state commits.
+// Limits for a page's releases and state commits.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open fetches from Git. Each caller gets its own Session, so that no caller waits for another's renders and pushes.
+// open gives each caller a Session, so that none waits for others' renders and pushes.
 func (r *Records) open(ctx context.Context) (*Session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 		Apps: w.Apps, reader: w.reader}, nil
 }
 
-// Diff implements dashboard.Records. Diff compares stable with the version in flight or the rejected version.
+// Diff implements dashboard.Records: stable against the version in flight or rejected.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The branch's newest commit may have changed only other apps.
+		// The newest commit may have changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -128,7 +128,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	if err != nil {
 		return d, err
 	}
-	w.Client, w.Within, w.Note = r.watched() // the other methods decide from Git alone
+	w.Client, w.Within, w.Note = r.watched() // other methods decide from Git alone
 	objects, note, err := WithState(ctx, w, app, w.Now())
 	d.Note = note
 	for _, o := range objects {
@@ -148,7 +148,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull escapes the braces of {}, so undo this.
+		// Pull escapes the braces of {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -163,13 +163,13 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Limits for each container's log on a page, and for reading a pod.
+// Limits for a container's log, and for reading a pod.
 const (
 	logLines = 20
 	logTime  = 15 * time.Second
 )
 
-// Pod implements dashboard.Records, with the cluster rights of this process.
+// Pod implements dashboard.Records, with this process's cluster rights.
 func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
 	client, _, why := r.watched()
 	unseen := func(err error) {
@@ -210,7 +210,7 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 	return d
 }
 
-// Act implements dashboard.Actor. Act refuses an action if the app's release has changed since the user saw it.
+// Act implements dashboard.Actor. It refuses an action if the release has changed since the user saw it.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	w, err := r.open(ctx)
 	if err != nil {

@@ -19,43 +19,43 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Options hold the cluster's name and the dependencies of a Session.
+// Options configure a Session.
 type Options struct {
-	Cluster  string    // the folder below .gitrollout/
+	Cluster  string    // folder below .gitrollout/
 	Branch   string    // the users' branch
 	Repo     *git.Repo // a mirror
 	Renderer *render.Renderer
-	Own      string // gitrollout's own namespace, to which no app may write; "" for none
+	Own      string // gitrollout's, to which no app may write; or ""
 	Now      func() time.Time
-	Command  func(line string) string // adds the current flags to a command line for users
-	// Detail reads commits in an app's record even if no decision needs them. This is slow for many apps.
+	Command  func(line string) string // adds current flags to a user's command line
+	// Detail reads an app's commits even if no decision needs them: slow for many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies a new commit's parent; nil for no check
-	Unsigned string       // the fix, the last line of the error about unsigned commits
+	Signers  git.Verifier // verifies a new commit's parent; nil: no check
+	Unsigned string       // last line of the error about unsigned commits
 }
 
-// Session is a user's view of the users' branch, the state branch and, if Client is set, the cluster.
+// Session is a user's view of both branches and, with Client, the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
-	Tip    *source.Branch  // newest commit of the users' branch
+	Tip    *source.Branch  // the users' newest commit
 	State  source.Snapshot // nil without a state branch
 	States *source.States
-	UID    string                 // the cluster's uid on the state branch; "" if not recorded
-	Apps   map[string]rollout.App // by name; configured apps, and apps with only a record
+	UID    string                 // the cluster's, on the state branch; "" if not recorded
+	Apps   map[string]rollout.App // by name; configured, or with only a record
 
-	Client *cluster.Client // nil if the cluster is not read
-	Within []string        // namespaces that are read; nil for all
-	Note   string          // why the cluster is not fully read; for users
+	Client *cluster.Client // or nil
+	Within []string        // namespaces to read; nil for all
+	Note   string          // for users: why the cluster is not fully read
 
 	reader  *source.Reader
 	mu      sync.Mutex
 	seen    map[string]status.App // of healthy apps
-	touched map[string]int        // by app: number of calls of Touch
+	touched map[string]int        // calls of Touch by app
 }
 
-// New returns a Session. Call Refresh before the other methods.
+// New returns a Session. Call Refresh first.
 func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
@@ -90,11 +90,11 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // last, so that after a cancellation the next Refresh reads these commits
+	w.Heads = heads // last: after a cancellation, the next Refresh reads these commits
 	return true, nil
 }
 
-// At sets Tip to a commit, and Apps to the apps in the commit's configuration and on the state branch.
+// At sets Tip to a commit, and Apps from there and the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest valid configuration of a commit and its ancestors, at most 1000 commits.
+// configBefore returns the newest valid configuration of a commit or 1000 ancestors.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -132,7 +132,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, or "" for the newest.
+// Warning returns why an older configuration is in force, or "".
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -144,13 +144,13 @@ func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config returns the cluster's newest valid configuration.
+// Config returns the newest valid configuration.
 func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
-// Names returns the sorted names of the apps.
+// Names returns the apps' sorted names.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app named in args, and sets w.Detail. Without args, all apps are returned.
+// Selected returns the app in args, and sets w.Detail; else all apps.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -160,10 +160,10 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces in entries and records, without patterns with "*".
+// Namespaces returns sorted namespaces of entries and records, without "*" patterns.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
-		state, _ := states.Of(name) // an unreadable record is reported elsewhere
+		state, _ := states.Of(name) // reported elsewhere
 		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
 		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
 	}
@@ -173,7 +173,7 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError is the error for an unknown app, with similar names.
+// NoAppError names an unknown app.
 type NoAppError string
 
 // Error returns the message.
@@ -199,7 +199,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers a decision's input like the reconciler; without Client, only from Git.
+// Input gathers a decision's input like the reconciler; without Client, from Git.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// A held or rejected head must not be applied, so read the recorded commits.
+	// The recorded commits are needed, because a held or rejected head is not applied.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -230,8 +230,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns an app's Gatherer. If "needed" is false, no commit besides head is read. *failed gets errors of Git
-// and of the cluster, except errors about a missing or invalid commit.
+// gatherer reads only head without needed. *failed gets errors of Git and the cluster, except about a missing or
+// invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -265,7 +265,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	return g
 }
 
-// Head returns the app's render at the users' branch, or its error.
+// Head returns the app's render at the users' branch.
 func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
@@ -275,7 +275,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt renders an app at a commit, with the app's settings there.
+// RenderAt renders an app at a commit, with that commit's settings.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -284,7 +284,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns the names of apps with a record that are not in the configuration.
+// Unlisted returns recorded apps that are not in the configuration.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Undo holds the settings of an undo.
+// Undo holds an undo's settings.
 type Undo struct {
-	To     string // the version to restore: a template hash or a full commit id; "" for the previous version
+	To     string // version to restore: template hash or full commit id; "": previous
 	Reason string
-	Depth  int // limit of state commits to read
+	Depth  int // state commits to read
 }
 
-// UndoOrder returns the proposal to undo an app's release. Without edits, Effect gives the reason.
+// UndoOrder returns the proposal to undo a release. Without edits, see Effect.
 func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -89,14 +89,14 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// The head cannot be rendered, so the app's files there are unknown. Restore all older files.
+		// The head does not render, so the app's files are unknown: restore all older files.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
 	if err != nil {
 		return propose.Change{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
 	}
-	var all []*rollout.Render // of the apps that can be rendered at the branch's newest commit
+	var all []*rollout.Render // that render at the branch's newest commit
 	for _, name := range b.Names() {
 		if r := b.Head(b.Apps[name]).Render; r != nil {
 			all = append(all, r)

@@ -17,24 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. Each check reads the file, so changes take effect at once.
+// Access is the file with users' rights. Each check reads it, so changes take effect at once.
 type Access struct{ File string }
 
-// rules are the contents of the file of rights. An example:
-//
-//	apiVersion: gitrollout.dev/v1alpha1
-//	kind: DashboardAccess
-//	people:
-//	- name: Ann Lee
-//	  email: ann@example.com
-//	  token: sha256:9b1d…           # digest of the sign-in token; omit it for sign-in by OIDC only
-//	  apps: ["shop-*"]
-//	  verbs: [promote, hold]
-//	groups:
-//	- claim: groups                 # a claim of the OIDC token
-//	  value: release-managers
-//	  apps: ["*"]
-//	  verbs: [promote, hold, abort, retry, undo, restart]
+// rules are the file of rights. See docs/dashboard.md for an example.
 type rules struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -43,7 +29,7 @@ type rules struct {
 }
 
 type right struct {
-	Apps  []string       `json:"apps"`  // patterns; * matches any number of characters
+	Apps  []string       `json:"apps"`  // patterns; * matches any characters
 	Verbs []rollout.Verb `json:"verbs"` // from propose.Verbs
 }
 
@@ -62,13 +48,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check returns an error if the file is invalid.
+// Check returns an error for an invalid file.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file, and refuses unknown fields. Errors are rollout.InvalidErrors or from the file system.
+// read refuses unknown fields. Errors are rollout.InvalidErrors or the file system's.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -145,18 +131,18 @@ func NewToken() (token, digest string) {
 	return token, digestOf(token)
 }
 
-// digestOf returns the SHA-256 of a token. Long random tokens need no slow password hash.
+// digestOf returns a SHA-256. Long random tokens need no slow password hash.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is a signed-in user, the author of the user's commits.
+// Person is a signed-in user and commit author.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
-	Token  string   `json:"token,omitempty"`  // digest of the sign-in token; "" with OIDC
-	Claims []string `json:"claims,omitempty"` // the OIDC claims that a rule names, as "claim=value"
+	Token  string   `json:"token,omitempty"`  // digest of the token; "" with OIDC
+	Claims []string `json:"claims,omitempty"` // OIDC claims in rules, as "claim=value"
 }
 
 func (r *rules) byToken(token string) (found Person, is bool) {
@@ -169,7 +155,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns a user's verbs for an app; none after the user's token left the file.
+// may returns a user's verbs for an app; none once the token left the file.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {
@@ -185,7 +171,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !slices.Contains(granted, verb) })
 }
 
-// known returns a user's claims that rules name, as "claim=value".
+// known returns a user's claims in rules, as "claim=value".
 func (r *rules) known(claims map[string]any) []string {
 	var found []string
 	for _, rule := range r.Groups {

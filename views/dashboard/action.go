@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs users' actions. The page shows the text or the error.
+// Actor performs users' actions. The page shows text or error.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act handles POST /api/v1/apps/{app}/actions. Requests from other sites are refused: ServeHTTP checks the header
-// Origin, receive checks the content type, and act compares the header X-CSRF-Token with the session's token.
+// act refuses other sites' requests: ServeHTTP checks Origin, receive the content type, and act compares X-CSRF-Token
+// with the session's token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	rules := s.receive(w, r, &a)

@@ -21,7 +21,6 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 	}
 }
 
-// mayRead returns status 200 for a user with a right to the app.
 func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 	if !s.acts() {
 		return http.StatusForbidden, "this page has no sign-in"
@@ -51,8 +50,8 @@ func withoutQueries(all []status.Metric) []status.Metric {
 	return slices.Compact(rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m }))
 }
 
-// forPeople returns a handler for data that may contain credentials, so users need a right to the app. Errors name the
-// equivalent command, in which APP stands for the app.
+// forPeople is for data that may contain credentials: users need a right to the app. Errors name the equivalent
+// command, with APP for the app.
 func (s *Server) forPeople(what, command string, answer func(http.ResponseWriter, *http.Request, Detail),
 ) http.HandlerFunc {
 	return s.ofApp(func(w http.ResponseWriter, r *http.Request, app Detail) {
@@ -83,7 +82,6 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail)
 	sendRead(w, past, err)
 }
 
-// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}.
 func (s *Server) showPod(w http.ResponseWriter, r *http.Request, app Detail) {
 	pod, found := rollout.Find(status.Version("").Of(app.App), func(p status.VersionPod) bool {
 		return p.Namespace == r.PathValue("namespace") && p.Name == r.PathValue("pod")

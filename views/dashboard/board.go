@@ -14,35 +14,35 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the apps' status, and numbers the changes. A browser gets the changes after its last number.
+// Board holds the apps' status, and numbers changes for browsers.
 type Board struct {
 	Cluster string
-	epoch   string // random id of this process; other processes' numbers are invalid
+	epoch   string // random id of this process; others' numbers are invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
 	noted   int64 // last change of note
 	apps    map[string]*shown
-	gone    map[string]int64 // by removed app: the removal's number
-	forgot  int64            // removals up to this number are not in gone
+	gone    map[string]int64 // number of the removal by app
+	forgot  int64            // removals up to this are not in gone
 	changed chan struct{}    // closed at the next change
 }
 
 type shown struct {
 	app         status.App
 	row         Row
-	json        []byte // app
-	number      int64  // last change to app
-	rowNumber   int64  // last change to row
+	json        []byte
+	number      int64  // of the last change to app
+	rowNumber   int64  // of the last change to row
 	moves       *moves // nil without samples
 	rowAsBefore []byte
 }
 
-// maxGone limits Board.gone. A browser that may have missed a dropped removal gets all apps.
+// maxGone limits Board.gone. A browser that may lack a dropped removal gets all apps.
 const maxGone = 1000
 
-// NewBoard returns an empty board. The note tells users why there are no apps yet.
+// NewBoard returns an empty board. The note says why there are no apps yet.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		Cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -50,7 +50,7 @@ func NewBoard(cluster, note string) *Board {
 	}
 }
 
-// Show adds or updates apps, removes "gone", and sets the note. now is the time of new samples.
+// Show updates apps, removes gone, and sets the note. now is the time of new samples.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {
@@ -124,14 +124,14 @@ func (b *Board) tidy() {
 	}
 }
 
-// Names returns the sorted names of all apps.
+// Names returns the apps' sorted names.
 func (b *Board) Names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing returns the status of all apps by name, without metric queries.
+// Listing returns apps by name, without metric queries.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,15 +143,14 @@ func (b *Board) Listing() status.Listing {
 	})}
 }
 
-// Detail is the data of an app's page.
+// Detail is an app page's data.
 type Detail struct {
 	status.App
-	Short   map[string]string   `json:"shortImages"`         // images in short form, by version; "" for the newest version
+	Short   map[string]string   `json:"shortImages"`         // images in short form by version; "" for the newest
 	Samples map[string][]Sample `json:"samples,omitempty"`   // by workload
 	Board   string              `json:"boardNote,omitempty"` // about the whole cluster
 }
 
-// app returns an app page's data, and the last change of the app or the note.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +178,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number. For an outdated or invalid number, f has all apps.
+// since returns changes after a number; all apps if it is outdated or invalid.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads apps from a reconciler's dashboard, with measurements that Git lacks.
+// Client reads apps, with measurements that Git lacks, from a reconciler's dashboard.
 type Client struct {
 	base   *url.URL
 	client *http.Client
-	args   []string // one app; empty for all apps
+	args   []string // one app, or none for all
 	seen   status.Listing
 }
 
@@ -27,10 +27,10 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrNoSuchApp is the error of Refresh for an unknown app.
+// ErrNoSuchApp is Refresh's error for an unknown app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client for the app named in args, or for all apps. Call Refresh before Listing.
+// NewClient returns a Client for the app in args, or for all. Call Refresh before Listing.
 func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -39,7 +39,7 @@ func NewClient(address string, args []string) (*Client, error) {
 	return &Client{base: base, client: &http.Client{Timeout: serverTimeout}, args: args}, nil
 }
 
-// Refresh reads the data for the next Listing.
+// Refresh reads data for Listing.
 func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	var l status.Listing
 	var err error
@@ -58,17 +58,17 @@ func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Names returns the names of all apps.
+// Names returns all apps' names.
 func (v *Client) Names(ctx context.Context) ([]string, error) {
 	var l status.Listing
 	err := v.get(ctx, &l, "api", "v1", "apps")
 	return rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), err
 }
 
-// Listing returns the data of the last Refresh.
+// Listing returns the last Refresh's data.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests a resource and decodes JSON. Unknown fields are ignored, because a newer server may send them.
+// get ignores unknown fields, which a newer server may send.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

@@ -1,4 +1,4 @@
-// Package dashboard serves web pages and JSON about a cluster's releases. Server-sent events keep the pages current.
+// Package dashboard serves pages and JSON about releases, kept current by server-sent events.
 package dashboard
 
 import (
@@ -19,34 +19,34 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads data of an app's page that the Board lacks. The page shows an error.
+// Records reads data that the Board lacks. The page shows errors.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
-	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster now
+	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster
 	History(ctx context.Context, app string) (History, error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
-// Pod has a pod's events and, if the pod is not ready, its logs' last lines.
+// Pod has a pod's events and, if not ready, its logs' last lines.
 type Pod struct {
 	Events []status.Transition `json:"events,omitempty"`
 	Logs   []Object            `json:"logs,omitempty"`  // by container
 	Notes  []string            `json:"notes,omitempty"` // missing data, with reasons
 }
 
-// Diff holds a release's changed objects. Values of Secrets are masked.
+// Diff holds a release's changed objects. Secrets' values are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
-	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is nothing to compare
+	To      string   `json:"to,omitempty"`   // the release's; "" without comparison
 	Objects []Object `json:"objects"`
 	Note    string   `json:"note,omitempty"` // missing data, with reasons
 }
 
-// Object is an object, an object's change, or a container's log.
+// Object is an object, its change, or a container's log.
 type Object struct {
-	Name string `json:"name"`           // kind and name, or the container's name
+	Name string `json:"name"`           // kind and name, or container
 	Verb string `json:"verb,omitempty"` // added, removed or changed
-	Text string `json:"text"`           // YAML, a unified diff, or log lines
+	Text string `json:"text"`           // YAML, unified diff, or log lines
 }
 
 // History is an app's history on the state branch.
@@ -55,25 +55,25 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are the forge's URL patterns, "" without a forge. {} stands for a commit id or a branch.
+// Links are the forge's URL patterns, or "". {} stands for a commit id or branch.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"` // a branch's pull requests
 }
 
-// Options are a Server's dependencies and settings.
+// Options configure a Server.
 type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// Secure sends cookies only over https.
+	// Secure limits cookies to https.
 	Secure bool
 	Access *Access // nil if read-only
 	Actor  Actor   // nil if read-only
-	OIDC   *OIDC   // nil for sign-in only with tokens
+	OIDC   *OIDC   // nil for tokens only
 }
 
-// Server serves the pages and the API.
+// Server serves pages and API.
 type Server struct {
 	Options
 	pages    *template.Template
@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
-	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder, so none is listed
+	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder: none is listed
 	s.mux.HandleFunc("GET /api/v1/apps", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, http.StatusOK, s.Board.Listing())
 	})
@@ -124,11 +124,11 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy. Files may come only from this server.
+// policy is the Content-Security-Policy: files from this server only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the security headers and serves the request. Other sites' unsafe requests are refused.
+// ServeHTTP sets security headers. Other sites' unsafe requests are refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -163,7 +163,6 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// plain serves all apps as a page without JavaScript.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	all, _, _, _ := s.Board.since(0)
@@ -196,7 +195,7 @@ func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// sendRead responds with data, or with 502 and the error unless the browser has cancelled the request.
+// sendRead responds with data, or 502 and the error unless the browser cancelled.
 func sendRead(w http.ResponseWriter, data any, err error) {
 	switch {
 	case err == nil:

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heartbeat is the interval between empty messages, so that proxies do not close an idle stream.
+	// heartbeat separates empty messages, which make proxies keep an idle stream.
 	heartbeat = 15 * time.Second
-	// together delays an event after a change, to contain the next changes.
+	// together delays an event, to contain further changes.
 	together = 100 * time.Millisecond
-	// writeTimeout limits a single write to a browser.
+	// writeTimeout limits one write to a browser.
 	writeTimeout = 20 * time.Second
 )
 
@@ -23,8 +23,8 @@ type message struct {
 	data      any
 }
 
-// events streams the changes of all apps, or of one app (?app=NAME). After a reconnection, the last event's id
-// (Last-Event-ID or ?since=) selects all later changes. Without a valid id, the full data is sent.
+// events streams changes of all apps, or one (?app=NAME). After a reconnection, Last-Event-ID or ?since= selects later
+// changes; without a valid id, all data is sent.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -103,7 +103,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number in the first id that this process has issued, or 0.
+// parse returns the number in the first id of this process, or 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

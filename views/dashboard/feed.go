@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed queues each app's last report for a board, without delay for the reconciler.
+// Feed queues apps' last reports for a board.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -26,13 +26,13 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. "warn" logs errors, and "fail" logs recovered panics.
+// NewFeed returns a Feed. warn logs errors, fail recovered panics.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell queues a report for Run, and does not wait for the board.
+// Tell queues a report for Run, without delaying the reconciler.
 func (f *Feed) Tell(r report.Report) {
 	f.mu.Lock()
 	news := len(r.Apps)+len(r.Gone) > 0
@@ -57,7 +57,7 @@ func (f *Feed) Tell(r report.Report) {
 	}
 }
 
-// Run copies queued reports to the board until ctx ends.
+// Run copies reports to the board until ctx ends.
 func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	for {
 		select {
@@ -76,7 +76,6 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns the status in a report or, after a panic, a status with a note.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

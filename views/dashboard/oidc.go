@@ -15,21 +15,20 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC signs users in with an identity provider, by the authorization code flow with PKCE.
+// OIDC signs users in by the authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string
 	Secret   string   // "" for a public client
-	URL      string   // the dashboard's URL, as browsers see it
+	URL      string   // the dashboard's, in browsers
 	Scopes   []string // besides openid, profile and email
-	// Unverified accepts an email without email_verified. This is unsafe if users can choose their email.
+	// Unverified accepts an email without email_verified: unsafe if users choose their email.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil until the metadata was read
+	provider *oidc.Provider // nil before the metadata is read
 }
 
-// flow is a sign-in in progress, stored in a cookie.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -38,15 +37,15 @@ type flow struct {
 const (
 	flowCookie = "gitrollout_signin"
 	flowTime   = 10 * time.Minute
-	oidcWait   = 20 * time.Second // for all requests to the provider in a handler
+	oidcWait   = 20 * time.Second // for a handler's requests
 )
 
-// setup reads the provider's metadata at the first sign-in, so the dashboard can start without the provider.
+// setup reads the provider's metadata at the first sign-in: the dashboard starts without the provider.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider fetches keys later with this context, so this request's end must not cancel the context.
+		// The provider fetches keys later with this context.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -74,7 +73,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// Lax, because browsers send no Strict cookie after a redirect from the provider's site.
+	// Lax: browsers send no Strict cookie after the provider's redirect.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -106,7 +105,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// This page opens the dashboard, because browsers would not send the Strict cookie after a redirect.
+	// This page opens the dashboard: browsers send no Strict cookie after a redirect.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster})
 }
 
@@ -135,7 +134,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	switch verified, said := claims["email_verified"]; {
 	case email == "":
 		return Person{}, errors.New("the identity provider names no email address, and commits need one")
-	case said && fmt.Sprint(verified) != "true": // some providers send the claim as a string
+	case said && fmt.Sprint(verified) != "true": // some providers send a string
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +

@@ -8,31 +8,31 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Row is an app's summary in the fleet view.
+// Row is an app in the fleet view.
 type Row struct {
 	App       string        `json:"app"`
 	Namespace string        `json:"namespace,omitempty"`
-	Images    string        `json:"images,omitempty"` // of the newest version, in short form
+	Images    string        `json:"images,omitempty"` // the newest version's, in short form
 	Phase     rollout.Phase `json:"phase"`
 	Needs     bool          `json:"needs,omitempty"` // needs a user's action
-	Held      string        `json:"held,omitempty"`  // label of a held app: held, waiting or running hooks; else ""
-	Text      string        `json:"text,omitempty"`  // the reason of Held, or the awaited condition
+	Held      string        `json:"held,omitempty"`  // held, waiting or running hooks; "" if not held
+	Text      string        `json:"text,omitempty"`  // reason of Held, or awaited condition
 	Due       *time.Time    `json:"due,omitempty"`
-	Step      int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if no workload moves
+	Step      int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 without
 	Of        int           `json:"of,omitempty"`
-	Name      string        `json:"name,omitempty"`   // text of the step; "no steps" for a release without steps
+	Name      string        `json:"name,omitempty"`   // of the step; "no steps" for a release without
 	Weight    int           `json:"weight,omitempty"` // desired percent of the new version
-	Real      int           `json:"real,omitempty"`   // actual percent of the new version
+	Real      int           `json:"real,omitempty"`   // actual percent
 	Ready     int           `json:"ready,omitempty"`
-	Replicas  int           `json:"replicas,omitempty"` // desired, of both versions; 0 if the cluster was not read
-	Commit    string        `json:"commit,omitempty"`   // of the newest version, like Subject, Author and Since
+	Replicas  int           `json:"replicas,omitempty"` // desired, of both versions; 0 without the cluster
+	Commit    string        `json:"commit,omitempty"`   // the newest version's, as Subject, Author and Since
 	Subject   string        `json:"subject,omitempty"`
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`
 	Warnings  int           `json:"warnings,omitempty"`
 }
 
-// maxText limits a row's texts, in characters.
+// maxText limits texts, in characters.
 const maxText = 160
 
 func rowOf(a status.App) Row {
@@ -69,7 +69,6 @@ func rowOf(a status.App) Row {
 	return r
 }
 
-// symbols has the phases' symbols, as on the terminal.
 var symbols = map[rollout.Phase]string{
 	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
 	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",

@@ -13,26 +13,25 @@ import (
 type Sample struct {
 	At     time.Time `json:"at"`
 	Weight int       `json:"weight"` // desired percent of the new version
-	Real   int       `json:"real"`   // actual percent of the new version
-	New    int       `json:"new"`    // ready pods of the new version
-	Old    int       `json:"old"`    // ready pods of the stable version
+	Real   int       `json:"real"`   // actual percent
+	New    int       `json:"new"`    // ready new pods
+	Old    int       `json:"old"`    // ready stable pods
 	Want   int       `json:"want"`   // desired pods
 }
 
-// Limits for a workload's samples and the apps with samples, about 3 MB in all.
+// Limits for a workload's samples and for apps with samples: about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds the samples of a release, until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records samples during a release, and a last sample afterwards. The receiver may be nil.
+// add records samples during a release, and a last afterwards. m may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -68,7 +67,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s, unless only the time differs from the last sample. A full list loses every second sample.
+// appended adds s, unless only the time differs. A full list loses every second sample.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]

@@ -17,21 +17,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals cookies with a key of this process, so a restart signs out all users.
+// sessions seals cookies with this process's key: a restart signs out all users.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // key: CSRF token of a signed-out session; value: expiry
+	ended map[string]time.Time // expiry by a signed-out session's CSRF token
 }
 
 const sessionTime = 8 * time.Hour
 
 const sessionCookie = "gitrollout_session"
 
-// session is the content of the session cookie.
 type session struct {
 	Person
 	CSRF    string    `json:"csrf"`
@@ -43,7 +42,7 @@ func newSessions(now func() time.Time, secure bool) *sessions {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}
 }
 
-// seal encodes data with a MAC. Only this process can open the result, for the same purpose.
+// seal encodes data with a MAC for one purpose.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -74,7 +73,6 @@ func (s *sessions) open(purpose, sealed string, data any) error {
 	return json.Unmarshal(raw, data)
 }
 
-// of returns a request's valid session, or nil.
 func (s *sessions) of(r *http.Request) *session {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -92,7 +90,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out, and invalidates copies of the session's cookie.
+// end signs a user out, and invalidates copies of the cookie.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +113,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request with a session cookie or a bearer token. For a bearer token, the session (of)
-// is nil: no CSRF check is needed, because other sites cannot make a browser send the token.
+// signedIn returns the user of a session cookie or bearer token. A bearer token has a nil session: other sites cannot
+// make browsers send it, so no CSRF check is needed.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -128,17 +126,16 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 	return of.Person, of, true
 }
 
-// self is the response to GET /api/v1/me.
 type self struct {
 	Actions bool           `json:"actions"`
 	OIDC    bool           `json:"oidc"`
-	Name    string         `json:"name,omitempty"` // "" if no user is signed in
+	Name    string         `json:"name,omitempty"` // "" if not signed in
 	Email   string         `json:"email,omitempty"`
 	CSRF    string         `json:"csrf,omitempty"`
-	May     []rollout.Verb `json:"may"` // for the app in ?app=
+	May     []rollout.Verb `json:"may"` // for ?app=
 }
 
-// rules returns the access rules, or responds with the error and returns nil.
+// rules responds with the error and returns nil if the file is invalid.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -168,8 +165,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes JSON and returns the access rules, or responds with the error and returns nil. The JSON content type
-// is required, because other sites' forms cannot send it.
+// receive decodes JSON and returns the rules, or responds with the error and returns nil. The content type must be
+// JSON, which other sites' forms cannot send.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -184,7 +181,6 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rule
 	return s.rules(w)
 }
 
-// signIn handles POST /api/v1/session, with a sign-in token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
@@ -215,7 +211,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, map[string]string{})
 }
 
-// same compares secrets in constant time. Empty secrets are not the same.
+// same compares secrets in constant time. Empty secrets differ.
 func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Limits for clock differences. Pauses and windows use this machine's clock, pod ages the cluster's.
+// Pauses and windows use this machine's clock, pods' ages the cluster's.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a response's Date header, in whole seconds.
+// Clock compares this machine's clock with a Date header, in whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

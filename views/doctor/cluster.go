@@ -27,35 +27,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest supported minor version, where server-side apply is stable, and keeps other managers'
-// fields.
+// oldestKubernetes has stable server-side apply, which keeps other managers' fields.
 const oldestKubernetes = 25
 
-// App is an app in Git, or with a record on the state branch.
+// App is an app in Git or on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // deployed or adopted: the record has a commit
-	Render   *rollout.Render // nil if rendering fails
-	Has      []rollout.Ref   // recorded objects, applied by gitrollout
-	Restarts bool            // the promotion file restarts the app's pods
+	Known    bool            // deployed or adopted, with a recorded commit
+	Render   *rollout.Render // nil if it fails
+	Has      []rollout.Ref   // recorded objects
+	Restarts bool            // by the promotion file
 
-	Encrypted map[string][]byte // by file in Render.Unopened: the content
+	Encrypted map[string][]byte // content by file in Render.Unopened
 	unread    error             // why Encrypted lacks a file
 }
 
-// Cluster is the cluster to examine, with the apps in Git.
+// Cluster is the cluster to examine, with Git's apps.
 type Cluster struct {
 	Config *rest.Config
-	As     string // the account whose rights are checked; "" for the account of Config
+	As     string // account to check; "": Config's account
 	Name   string // in Git
-	UID    string // the cluster's uid on the state branch; "" if not recorded
-	Apps   []App  // nil if Git cannot be read
+	UID    string // of the cluster on the state branch; "" if not recorded
+	Apps   []App  // nil without Git
 	Wait   time.Duration
 
-	Namespaces   []string // that gitrollout may use; empty for all
-	IdentifiedBy string   // the namespace whose uid identifies the cluster on the state branch
+	Namespaces   []string // that gitrollout may use; empty: all
+	IdentifiedBy string   // namespace whose uid identifies the cluster on the state branch
 
-	// OtherOwners returns signs that other controllers manage the objects; nil if signs cannot be read.
+	// OtherOwners returns signs of other controllers of the objects; nil if unreadable.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -77,11 +76,11 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, cmp.Or(errs[:]...)
 }
 
-// Examine adds findings about the cluster to e. "now" returns this machine's time.
+// Examine adds findings about the cluster to e. now returns this machine's time.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // otherwise, the kubeconfig's own impersonation stays
+	if c.As != "" { // else, the kubeconfig's impersonation stays
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -128,7 +127,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	c.examineUID(ctx, e, client)
 }
 
-// examineHands reports other controllers that would overwrite gitrollout's changes.
+// examineHands reports controllers that would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -171,14 +170,14 @@ type rightsExam struct {
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch for all apps needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
+		// A watch needs rights in the cluster, or in each of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // held, because gitrollout may not use the namespace
+			return // held: gitrollout may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -205,7 +204,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds an app's rights. Kinds that the cluster does not serve are added to "missing".
+// needsOfApp adds an app's rights, and unserved kinds to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -216,7 +215,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			if namespace = ""; len(x.namespaces) > 0 {
-				return nil // the app is held
+				return nil // held
 			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
@@ -248,12 +247,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
-	for _, ref := range app.Has { // after an error, the kind is gone, without objects to prune
+	for _, ref := range app.Has { // after an error, the kind is gone: nothing to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease adds rights for a workload's releases, without writes of the app's objects.
+// needsOfRelease omits writes of the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -263,7 +262,7 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	// A restart deletes pods. gitrollout also deletes unready pods that the workload's controller does not replace.
+	// A restart deletes pods. gitrollout also deletes unready pods that the controller keeps.
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
@@ -334,7 +333,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks the label and keys of analyses' Secrets. No value is kept.
+// examineSecrets checks analyses' Secrets, and keeps no value.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

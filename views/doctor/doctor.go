@@ -1,4 +1,4 @@
-// Package doctor has the checks of two commands: "validate" for a tree, "doctor" for Git, cluster and clocks.
+// Package doctor has the checks of "validate" (a tree) and "doctor" (Git, cluster and clocks).
 package doctor
 
 import (
@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination holds the findings about Git and the cluster, in JSON for "doctor".
+// Examination holds findings of "doctor".
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -15,7 +15,7 @@ type Examination struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is the result of one check.
+// Finding is a check's result.
 type Finding struct {
 	Check   string `json:"check"` // such as git.read
 	Status  Health `json:"status"`
@@ -23,20 +23,19 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Health is the outcome of a check.
+// Health is a check's outcome.
 type Health string
 
-// The outcomes of a check.
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // works, but may be a mistake
-	Problem Health = "problem" // gitrollout would hold an app, or start no release
+	Warning Health = "warning" // works; may be a mistake
+	Problem Health = "problem" // an app would be held, or no release start
 	Unknown Health = "unknown" // this machine cannot check
 )
 
-// Add records a check's result. "fix" is "" if no fix is needed or known.
+// Add records a result. fix is "" if not needed or unknown.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
-	message := rollout.OneLine(fmt.Sprintf(format, args...)) // a server's message may have several lines
+	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
 	switch status {
 	case Problem:

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix returns the fix for an error of Git, or "".
+// GitFix returns the fix for Git's error, or "".
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -30,7 +30,7 @@ func GitFix(err error) string {
 	}
 }
 
-// Git holds the inputs for checks of a repository and its forge.
+// Git holds inputs for checks of repository and forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
@@ -40,10 +40,10 @@ type Git struct {
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
 	NoPush  bool          // skip the test push
-	Forge   forge.Options // for a forge in the configuration
+	Forge   forge.Options // for a configured forge
 }
 
-// Examine adds findings about the repository and the forge to e. "now" returns this machine's time.
+// Examine adds findings about repository and forge to e. now returns this machine's time.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,7 +75,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
-	// Only the Date header is used, so the request needs no credentials.
+	// Only the Date header counts, so no credentials are sent.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
@@ -114,7 +114,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes and deletes a test branch. No other request shows whether the server accepts pushes.
+// examinePush pushes and deletes a test branch: nothing else shows that pushes are accepted.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -147,7 +147,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
-// examineForge checks the protection of the branches, without administrator rights.
+// examineForge needs no administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
@@ -174,7 +174,6 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	g.examineOwners(ctx, e)
 }
 
-// examineOwners checks whether a merge to the users' branch requires the code owners' review.
 func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	const check = "forge.owners"
 	var file string

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns YAML with minimal roles and bindings for gitrollout's account (namespace/name) and the apps' service
-// accounts. Only discovery data is requested. Unknown kinds become YAML comments.
+// RBAC returns YAML with minimal roles and bindings for gitrollout's account (namespace/name) and apps' service
+// accounts. It requests discovery data only. Unknown kinds become comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -36,11 +36,11 @@ func (c Cluster) RBAC(account string) (string, error) {
 	return b.String(), nil
 }
 
-// role identifies a Role or, if namespace is "", a ClusterRole.
+// role is a Role or, without namespace, a ClusterRole.
 type role struct{ account, namespace string }
 
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
-	roles := map[role]map[string][]string{} // inner key: "group resource"; value: verbs
+	roles := map[role]map[string][]string{} // verbs by "group resource"
 	add := func(to role, what, verb string) {
 		if roles[to] == nil {
 			roles[to] = map[string][]string{}
@@ -57,7 +57,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // the uid identifies the cluster
+	add(identity, " namespaces "+identifiedBy, "get") // its uid identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -67,7 +67,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 		}
 		namespace, account, _ := strings.Cut(at.account, "/")
 		name := "gitrollout"
-		if at.account != own { // names differ, because a namespace can have several accounts' roles
+		if at.account != own { // a namespace can have several accounts' roles
 			name += "-" + namespace + "-" + account
 		}
 		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
@@ -79,9 +79,9 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes a rule for all resources of an API group with the same verbs and resource name.
+// writeRules merges resources of an API group with equal verbs and name.
 func writeRules(b *strings.Builder, rights map[string][]string) {
-	rules := map[string][]string{} // key: "group verbs name"; value: resources
+	rules := map[string][]string{} // resources by "group verbs name"
 	for what, verbs := range rights {
 		words := strings.SplitN(what+" ", " ", 3)
 		slices.Sort(verbs)

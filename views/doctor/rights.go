@@ -1,14 +1,14 @@
 package doctor
 
-// right is a permission of an app's service account; the account "" is gitrollout's own.
+// right is a service account's; "" is gitrollout's.
 type right struct{ account, namespace, group, resource, verb string }
 
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs records the rights to get, create and delete Jobs, without watch.
+// jobs omits watch.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout's account may list pods anyway
+	if account != "" { // gitrollout may list pods anyway
 		as(account, namespace, "", "pods", "list")
 	}
 }

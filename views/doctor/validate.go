@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report holds the problems of a tree, in JSON for "validate".
+// Report holds a tree's problems, for "validate".
 type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
@@ -23,28 +23,28 @@ type Report struct {
 	known    strategies.Known
 }
 
-// ClusterReport holds the problems of a cluster's part of a tree.
+// ClusterReport holds a cluster's problems in a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
-	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
+	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of configuration and promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
-	Allow    []string                `json:"allow,omitempty"` // YAML lines that would allow the forbidden objects
+	Allow    []string                `json:"allow,omitempty"` // YAML that would allow the forbidden objects
 }
 
-// AppReport is the summary of an app's render, or the error.
+// AppReport summarizes an app's render, or has the error.
 type AppReport struct {
 	App       string                 `json:"app"`
 	Path      string                 `json:"path"`
 	Release   rollout.Hash           `json:"release,omitempty"`
 	Objects   int                    `json:"objects"`
-	Staged    int                    `json:"staged"` // workloads with a Rollout document
+	Staged    int                    `json:"staged"` // workloads with a Rollout
 	Error     *rollout.InvalidError  `json:"error,omitempty"`
 	Warnings  []string               `json:"warnings,omitempty"`
-	Detection []strategies.Detection `json:"detection,omitempty"` // differences that the app's comparisons find
+	Detection []strategies.Detection `json:"detection,omitempty"` // differences that comparisons find
 }
 
-// Add adds a cluster and the figures of the cluster's comparisons.
+// Add adds a cluster and its comparisons' figures.
 func (r *Report) Add(c ClusterReport) {
 	if r.known == nil {
 		r.known = strategies.Known{}
@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. "own" is gitrollout's namespace; non-nil "rules" restrict apps further. An
-// error means an unreadable tree.
+// Check checks a cluster's part of a tree. own is gitrollout's namespace; non-nil rules restrict apps further. It fails
+// for an unreadable tree.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -84,7 +84,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // by app; nil if rendering fails
+	known := map[string]*rollout.Render{} // by app; nil after errors
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -117,7 +117,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// checkStrictly adds the API server's errors, for apps without another error.
+// checkStrictly adds the API server's errors, for apps without another.
 func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
 	strict := render.Strict(slices.Collect(maps.Values(known)))
 	for i := range r.Apps {
@@ -132,7 +132,7 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 	return nil
 }
 
-// unmatched returns a warning for each path without wildcards that matches no folder, or one if no path matches.
+// unmatched warns about each path without wildcards that matches no folder, or once if none matches.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -165,7 +165,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. A second owner is an error, except for an equal object with data.
+// claim makes an app the owner of objects. A second owner is an error, except for an equal object with data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

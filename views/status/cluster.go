@@ -6,18 +6,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is a workload in the cluster, with gitrollout's annotations.
+// Live is a live workload, with gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
-	Commit   string // of the workload's template
-	Held     string // the release in flight and its step; "" if no release waits
+	Commit   string // of the template
+	Held     string // the release in flight and its step, or ""
 }
 
-// Unknown is the displayed phase for an unreadable record.
+// Unknown is displayed for an unreadable record.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app from live workloads alone, without steps, measurements and authors.
+// OfCluster describes an app from live workloads only.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
@@ -37,7 +37,7 @@ func OfCluster(app, cluster string, live []Live) App {
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
-				role = "" // an old revision, scaling down
+				role = "" // old, scaling down
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))

@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Analysis is an analysis run with its comparisons' evidence.
+// Analysis is an analysis run with comparisons' evidence.
 type Analysis struct {
 	rollout.AnalysisRun
 	Metrics []Progress `json:"metrics"`
 }
 
-// Progress is a metric's progress, with evidence in place of the sequential test's record.
+// Progress is a metric's progress, with evidence in place of the sequential test.
 type Progress struct {
 	rollout.MetricProgress
 	Evidence *Evidence `json:"evidence,omitempty"`
@@ -28,18 +28,18 @@ type Progress struct {
 // Evidence tells how much speaks against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
 	Value    float64 `json:"value,omitzero"`   // 1 before the first look
-	Release  float64 `json:"release,omitzero"` // mean of all metrics that share the limit
-	Limit    float64 `json:"limit,omitzero"`   // at Release >= Limit, the release fails
+	Release  float64 `json:"release,omitzero"` // mean of metrics that share the limit
+	Limit    float64 `json:"limit,omitzero"`   // when Release reaches it, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
 	Requests struct {
 		Canary int `json:"canary"`
 		Stable int `json:"stable"`
 	} `json:"requests,omitzero"` // at the present weight
 	Differences []Difference `json:"differences,omitempty"` // one, or one for each bound of a histogram
-	Note        string       `json:"note,omitempty"`        // why the data is not enough
+	Note        string       `json:"note,omitempty"`        // why data is not enough
 }
 
-// Difference is the new version's share of bad requests minus stable's share, with the 95 % interval Low to High.
+// Difference is the new version's share of bad requests minus stable's, with the 95 % interval Low to High.
 type Difference struct {
 	Bound      float64 `json:"bound,omitzero"` // in a histogram; slower requests are bad
 	Difference float64 `json:"difference"`
@@ -47,7 +47,7 @@ type Difference struct {
 	High       float64 `json:"high"`
 }
 
-// String returns, for example, "+0.31 points (−0.05 to +0.71)". The interval's width decides the decimal places.
+// String returns "+0.31 points (−0.05 to +0.71)" or the like. The interval's width decides the decimals.
 func (d Difference) String() (text string) {
 	places := int(min(max(1-math.Floor(math.Log10(50*(d.High-d.Low))), 0), 4))
 	if d.Bound != 0 {
@@ -57,7 +57,7 @@ func (d Difference) String() (text string) {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// Analyses returns runs with evidence. metrics has the known definitions.
+// Analyses returns runs with evidence. metrics has known definitions.
 func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analysis) {
 	for _, r := range runs {
 		a := Analysis{AnalysisRun: r}
@@ -97,7 +97,7 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 	return e
 }
 
-// rounded keeps four digits, so that an app changes seldom, and JSON can hold infinite evidence.
+// rounded keeps four digits: apps change seldom, and JSON can hold infinite evidence.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v

@@ -7,36 +7,35 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. Hash is empty for an app without releases. An empty Digest matches any content. Both
-// are empty if the newest commit cannot be rendered.
+// Goal is a condition to wait for. Without releases, Hash is empty. An empty Digest matches any content. Both are empty
+// if the newest commit does not render.
 type Goal struct {
-	Until  string // an element of GoalNames()
+	Until  string // from GoalNames()
 	Hash   rollout.Hash
 	Digest string // of the render
-	Commit string // of the render, for texts
+	Commit string // for texts
 }
 
-// GoalNames returns the values of Goal.Until.
+// GoalNames returns Goal.Until's values.
 func GoalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
 
-// Ending is the outcome of a wait.
+// Ending is a wait's outcome.
 type Ending int
 
-// The outcomes of a wait.
 const (
 	NotYet Ending = iota
 	Reached
-	Missed // the version was rejected, reverted, or overtaken by a newer push
+	Missed // the version was rejected, reverted, or overtaken by a push
 	Stuck  // a user must act: the app is held, or serves but is unhealthy
 )
 
-// Verdict is Judge's result, with a user's text.
+// Verdict is a wait's outcome with a user's text.
 type Verdict struct {
 	Ending Ending
 	Text   string
 }
 
-// Judge returns the present outcome of the wait.
+// Judge returns the present outcome.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
 	ours := s.Release != nil && s.Release.Hash == g.Hash
@@ -90,7 +89,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// stuck returns Stuck if the app is held until a user acts. An older commit's State.Held is ignored.
+// stuck ignores an older commit's State.Held.
 func stuck(in strategies.Input) Verdict {
 	h := in.State.Held
 	switch {

@@ -19,18 +19,17 @@ type Event struct {
 // Outcome is a release's end.
 type Outcome string
 
-// The outcomes of a release.
 const (
 	InFlight   Outcome = "inFlight"
-	Succeeded  Outcome = "healthy"    // it became stable
-	Refused    Outcome = "rejected"   // aborted or failed, and not retried automatically
-	Reverted   Outcome = "reverted"   // reverted in Git; the stable version serves
-	Superseded Outcome = "superseded" // a newer release replaced it
-	Applied    Outcome = "applied"    // an app without stages was updated to a commit
+	Succeeded  Outcome = "healthy"    // became stable
+	Refused    Outcome = "rejected"   // aborted or failed, without automatic retry
+	Reverted   Outcome = "reverted"   // reverted in Git; stable serves
+	Superseded Outcome = "superseded" // replaced by a newer release
+	Applied    Outcome = "applied"    // an app without stages got a commit
 	Recorded   Outcome = "recorded"   // already stable in the first record
 )
 
-// History is the output of the commands "history" and "events".
+// History is the output of "history" and "events".
 type History struct {
 	App      string `json:"app"`
 	Cluster  string `json:"cluster"`
@@ -38,7 +37,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases or events are missing
 }
 
-// Past is a release in an app's history.
+// Past is a release in a history.
 type Past struct {
 	Images      []string           `json:"images,omitempty"`
 	Hash        rollout.Hash       `json:"hash,omitempty"`
@@ -50,32 +49,32 @@ type Past struct {
 	Outcome     Outcome            `json:"outcome"`
 	Reason      string             `json:"reason,omitempty"`
 	Fast        bool               `json:"fast,omitempty"`
-	Step        int                `json:"step"`                 // completed steps of the least advanced workload
-	Of          int                `json:"of,omitempty"`         // number of steps
-	Skipped     int                `json:"skipped,omitempty"`    // skipped by a full promotion
+	Step        int                `json:"step"`                 // done by the least advanced workload
+	Of          int                `json:"of,omitempty"`         // all steps
+	Skipped     int                `json:"skipped,omitempty"`    // by a full promotion
 	PromotedBy  []string           `json:"promotedBy,omitempty"` // users, in order
 	Hooks       []rollout.HookRun  `json:"hooks,omitempty"`      // oldest first
 	Analyses    []Analysis         `json:"analyses,omitempty"`
 	Transitions []Transition       `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress // in the release's newest record
+	progress    []rollout.Progress // in the newest record
 }
 
-// Transition is a record of a release or, if Object is set, a cluster event during the release.
+// Transition is a record of a release or, with Object, a cluster event meanwhile.
 type Transition struct {
 	At     time.Time     `json:"at"`
-	Phase  rollout.Phase `json:"phase,omitempty"` // the app's phase in a record
+	Phase  rollout.Phase `json:"phase,omitempty"` // the app's, in a record
 	Text   string        `json:"text"`
-	Commit string        `json:"commit,omitempty"` // state commit of a record
+	Commit string        `json:"commit,omitempty"` // a record's state commit
 	Object string        `json:"object,omitempty"` // kind, namespace and name
-	Type   string        `json:"type,omitempty"`   // an event's type: Normal or Warning
-	Reason string        `json:"reason,omitempty"` // an event's reason
+	Type   string        `json:"type,omitempty"`   // an event's: Normal or Warning
+	Reason string        `json:"reason,omitempty"` // an event's
 	Count  int           `json:"count,omitempty"`  // an event's occurrences until At
-	// Progress is the workloads' progress in a record, for backtests.
+	// Progress is recorded for backtests.
 	Progress []rollout.Progress `json:"-"`
-	back     Outcome            // the outcome, if the record is of a rollback in progress; else ""
+	back     Outcome            // outcome, if a rollback is in progress; else ""
 }
 
-// Releases returns the releases, newest first. events must be oldest first; whole says that no event is missing.
+// Releases returns releases, newest first. events are oldest first; whole means that none is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -88,7 +87,7 @@ func Releases(events []Event, whole bool) []Past {
 type chronicle struct {
 	past    []Past
 	last    rollout.State // in the previous event
-	waiting *Past         // not begun yet, because hooks run
+	waiting *Past         // hooks run before the begin
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -129,7 +128,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // for an ended Job, Since is the end
+		for _, run := range was.Hooks { // an ended Job's Since is the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -138,7 +137,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // otherwise, no release was in flight
+	if n := len(h.past); flying || n > before { // else, no release was in flight
 		if flying && n > before {
 			h.past[before-1].note(e) // this event also ended the previous release
 		}
@@ -146,7 +145,6 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 }
 
-// refusedAtRest returns a new rejection by a hook or a user, for a release that had not begun.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -162,7 +160,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether p is the release r. A retry has the same hash, so start times are compared too.
+// is compares starts, too: a retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }
@@ -185,7 +183,6 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome of the last rollback, or else its argument.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -218,7 +215,7 @@ func (p *Past) note(e Event) {
 		Progress: s.Progress, back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the record is about the newer release that ended p
+		return // about the newer release that ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = Analyses(s.Analyses, nil)
@@ -244,7 +241,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration, until now for the release in flight.
+// Took returns a release's duration, until now if in flight.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -252,7 +249,7 @@ func (p Past) Took(now time.Time) time.Duration {
 	return now.Sub(p.Started)
 }
 
-// Standing describes a record in one line: phase, steps, and hashes.
+// Standing describes a record in one line: phase, steps, hashes.
 func Standing(s rollout.State) string {
 	text := string(s.Phase)
 	for _, p := range s.Progress {

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release whose hooks run before its begin, and returns the release when this time ends. A release that
-// neither begins nor is rejected is added to h.past as superseded or reverted.
+// wait tracks a release whose hooks run before its begin, and returns it at the end. If it neither begins nor is
+// rejected, h.past gets it as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -47,7 +47,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks adds or updates a release's Jobs. Logs stay, because a record has only the newest log.
+// noteHooks keeps logs, because a record has only the newest.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

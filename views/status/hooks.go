@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hooksOf returns the hook Jobs of the newest Job's release.
+// hooksOf returns the Jobs of the newest Job's release.
 func hooksOf(s rollout.State) []rollout.HookRun {
 	isOther := func(h rollout.HookRun) bool { return h.Release != s.Hooks[len(s.Hooks)-1].Release }
 	return slices.DeleteFunc(slices.Clone(s.Hooks), isOther)
 }
 
-// IsRunning reports whether a hook's Job has not ended.
+// IsRunning reports whether a Job has not ended.
 func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
 
-// nextOfHooks returns commands to inspect running hook Jobs, or the failed Job that stopped a release.
+// nextOfHooks returns commands to inspect running Jobs, or a failed Job that stopped a release.
 func nextOfHooks(s rollout.State, coming *rollout.Release) (out []Next) {
 	isWhy := func(h rollout.HookRun) bool {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. Older programs recorded no images, so the render of the release's
-// commit may have the images.
+// releaseOf returns a release for display, or nil. Older programs recorded no images; then, the commit's render has
+// them.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,8 +24,7 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns images in short form, or "". If another version has the same image with another tag, both tags are
-// shown: "web:v1 → v2".
+// imagesText returns images in short form, or "". With another tag in the other version: "web:v1 → v2".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -48,7 +47,7 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, else the stable version, else (without stages) the applied commit.
+// Newest returns the release in flight, else stable, else (without stages) the applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -57,7 +56,7 @@ func (a App) Newest() *Release {
 	return newest
 }
 
-// ImagesText returns the newest version's images; during a release, also the stable version's tags.
+// ImagesText returns the newest version's images; during a release, also stable's tags.
 func (a App) ImagesText() string {
 	if newest := a.Newest(); newest != nil {
 		return a.ImagesBeside(newest.Images)
@@ -65,7 +64,7 @@ func (a App) ImagesText() string {
 	return ""
 }
 
-// ImagesBeside returns images in short form, with the stable version's tag if different.
+// ImagesBeside returns images in short form, with stable's tag if different.
 func (a App) ImagesBeside(images []string) string {
 	if a.Stable == nil {
 		return imagesText(images, nil)

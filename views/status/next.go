@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Next is a suggested command with its purpose.
+// Next is a suggested command with purpose.
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
-	Back    bool   `json:"back,omitempty"`   // from the new version to the stable version
-	Branch  string `json:"branch,omitempty"` // the proposal's branch that the command merges
-	URL     string `json:"url,omitempty"`    // Branch's pull request, if a forge is configured
+	Back    bool   `json:"back,omitempty"`   // from the new version to stable
+	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
+	URL     string `json:"url,omitempty"`    // its pull request, if a forge is configured
 }
 
-// nextSteps returns commands for hooks and possible actions. Commands that go on come first.
+// nextSteps returns commands that go on first.
 func nextSteps(in strategies.Input, cluster string, possible []propose.Action, proposals map[string]string) []Next {
 	out := nextOfHooks(in.State, strategies.Coming(in))
 	for _, a := range possible {
@@ -45,7 +45,7 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 	return out
 }
 
-// goOn is the purpose of a promotion that opens a gate.
+// goOn is for a promotion that opens a gate.
 const goOn = "go on"
 
 func purpose(in strategies.Input, a propose.Action) string {
@@ -74,7 +74,7 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return purposeOfFull(s, strategies.Key(in) != nil || strategies.IsOpen(in) || strategies.Early(in) != nil)
 	case strategies.Key(in) != nil:
 		return goOn
-	case strategies.IsOpen(in): // the gate is already open, so a promotion has no effect
+	case strategies.IsOpen(in): // the gate is open: a promotion has no effect
 		return ""
 	}
 	return "skip the wait"
@@ -98,7 +98,7 @@ func purposeOfFull(s rollout.State, hasGate bool) string {
 	return ""
 }
 
-// isUndoable reports whether to suggest gitrollout undo, which must not revert a waiting newer release.
+// isUndoable forbids an undo that would revert a waiting newer release.
 func isUndoable(in strategies.Input, isProposed bool) bool {
 	s, head := in.State, in.Head.Render
 	switch {

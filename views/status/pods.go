@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version selects an app's pods by version: New or Stable, or "" for all pods.
+// Version selects an app's pods: New, Stable, or "" for all.
 type Version string
 
 const (
@@ -23,12 +23,11 @@ func (v Version) includes(role string) bool {
 		return v != Stable
 	case "stable", "active":
 		return v != New
-	default: // of an older version, or of a workload without a Rollout
+	default: // of an older version, or a workload without Rollout
 		return v == ""
 	}
 }
 
-// podHash returns the version's pod-template-hash, or "" without observed pods.
 func (w Workload) podHash(of Version) string {
 	r, _ := rollout.Find(w.Revisions, func(r Revision) bool { return of.includes(r.Role) })
 	return r.PodHash
@@ -40,11 +39,11 @@ type VersionPod struct {
 	Namespace, Role, PodHash string
 }
 
-// Of returns the version's pods, in order of workloads and pods, with revisions sorted by name.
+// Of returns the version's pods in order, with revisions sorted by name.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
-		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: the text is from Workload.String
+		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: from Workload.String
 		revisions := slices.SortedFunc(slices.Values(w.Revisions), func(a, b Revision) int {
 			return cmp.Compare(a.Name, b.Name)
 		})
@@ -59,7 +58,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing says why an app has no pods of the version, and which versions have pods.
+// Missing says why an app has no pods of the version, and which have.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

@@ -7,21 +7,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record collects changes of an app's state file as Events. Visit gets the commits, newest first.
+// Record collects changes of an app's state file as Events.
 type Record struct {
 	path     string
 	newer    propose.Snapshot // of the last Visit
-	id       string           // the file's blob in newer; "" if newer does not have the file
+	id       string           // blob in newer, or "" without the file
 	events   []Event
 	releases map[string]bool
 }
 
-// NewRecord returns a Record without visited commits.
+// NewRecord returns a Record without commits.
 func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit, and returns the number of releases. The oldest may be incomplete.
+// Visit reads the next older commit, and returns the number of releases, of which the oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases, newest first. whole says that all commits were visited.
+// Releases returns releases, newest first. whole means that all commits were visited.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. "before" is the next older commit's blob.
+// changed adds an Event if the last visited commit changed the file. before is the next older blob.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil
@@ -54,7 +54,7 @@ func (r *Record) changed(before string) error {
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
 	if rollout.IsInvalid(err) {
-		return nil // the reconciler also ignored this invalid record
+		return nil // the reconciler ignored this invalid record, too
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,5 @@
-// Package status, without side effects, describes an app's state for the commands and the dashboard. Its types define
-// the JSON output: new releases of gitrollout may add fields, but never change or remove a field. Package strategies
-// explains decisions.
+// Package status describes an app's state for commands and dashboard, without side effects. Its types define the JSON
+// output: releases of gitrollout may add fields, but never change or remove any.
 package status
 
 import (
@@ -17,46 +16,46 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Listing is the output of the commands "list" and "get" (without a name).
+// Listing is the output of "list", and of "get" without a name.
 type Listing struct {
 	Cluster string `json:"cluster"`
 	Note    string `json:"note,omitempty"` // missing or outdated data, with reasons
 	Apps    []App  `json:"apps"`
 }
 
-// App is an app's state, and the output of the command "get". The terminal and the dashboard compute ages and
-// countdowns, so that an App changes only with the app's state.
+// App is an app's state, and the output of "get". Viewers compute ages and countdowns, so that an App changes only with
+// the state.
 type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
-	Namespace string            `json:"namespace,omitempty"` // of the first staged workload
-	Labels    map[string]string `json:"labels,omitempty"`    // of the workloads in the newest commit
+	Namespace string            `json:"namespace,omitempty"` // the first staged workload's
+	Labels    map[string]string `json:"labels,omitempty"`    // the workloads', in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // not begun yet, because hooks run
-	Rejected  *Rejected         `json:"rejected,omitempty"` // the newest commit's version, if rejected
-	Source    *rollout.Commit   `json:"source,omitempty"`   // whose objects are in the cluster
-	Images    []string          `json:"images,omitempty"`   // at Source, for an app without stages
+	Coming    *Release          `json:"coming,omitempty"`   // hooks run before the begin
+	Rejected  *Rejected         `json:"rejected,omitempty"` // newest commit's version, if rejected
+	Source    *rollout.Commit   `json:"source,omitempty"`   // with objects in the cluster
+	Images    []string          `json:"images,omitempty"`   // at Source, without stages
 	Workloads []Workload        `json:"workloads,omitempty"`
-	// Analyses belong to the release in flight or last rejected. Git may lack the reconciler's measurements.
+	// Analyses are of the release in flight or last rejected. Git may lack the reconciler's measurements.
 	Analyses []Analysis        `json:"analyses,omitempty"`
-	Metrics  []Metric          `json:"metrics,omitempty"` // measured by Analyses
-	Watch    *Watch            `json:"watch,omitempty"`   // of Stable; Analyses have the progress
+	Metrics  []Metric          `json:"metrics,omitempty"` // of Analyses
+	Watch    *Watch            `json:"watch,omitempty"`   // of Stable; Analyses have progress
 	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
-	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release with hooks
-	Waiting  string            `json:"waiting,omitempty"` // the awaited condition
+	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release with any
+	Waiting  string            `json:"waiting,omitempty"` // awaited condition
 	Due      *time.Time        `json:"due,omitempty"`     // end of a timed wait
 	Next     []Next            `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action  `json:"actions,omitempty"` // allowed by the app's state
+	Actions  []propose.Action  `json:"actions,omitempty"` // allowed by the state
 	Warnings []string          `json:"warnings,omitempty"`
 	Note     string            `json:"note,omitempty"` // missing or outdated data, with reasons
 }
 
-// Release is a version of an app, with its commit and author.
+// Release is a version with commit and author.
 type Release struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
@@ -81,26 +80,25 @@ func watchOf(in strategies.Input) *Watch {
 	return &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
 }
 
-// Rejected is a version that the reconciler does not retry automatically.
+// Rejected is a version without automatic retry.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the version
+	Author  string       `json:"author,omitempty"` // absent, like Subject, if a newer commit has the version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
 }
 
-// Metric describes how an analysis measures, with an entry for each query. Analyses at different steps may differ.
+// Metric describes how an analysis measures. Each query has an entry; analyses at different steps may differ.
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
-	Query    string `json:"query,omitempty"` // "" for a provider without queries
+	Query    string `json:"query,omitempty"` // "" for providers without
 	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
-// metricsOf returns the measured metrics, with the workloads' pod hashes in queries.
 func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
 	for _, r := range runs {
@@ -125,8 +123,7 @@ func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all 
 	return all
 }
 
-// queriesOf returns a metric's queries, or "" for none. A comparison has each query for both versions. A mapping
-// becomes JSON.
+// queriesOf returns a metric's queries, or "". A comparison has each for both versions; a mapping becomes JSON.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {
@@ -153,7 +150,7 @@ func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	return all
 }
 
-// limitsOf returns, for example, "successCondition: result[0] < 0.01; failureLimit: 2".
+// limitsOf returns "successCondition: result[0] < 0.01; failureLimit: 2" or the like.
 func limitsOf(m rollout.Metric) (limits string) {
 	if m.SuccessCondition != "" {
 		limits += "successCondition: " + m.SuccessCondition + "; "
@@ -167,7 +164,7 @@ func limitsOf(m rollout.Metric) (limits string) {
 	return limits + fmt.Sprintf("failureLimit: %d", m.FailureLimit)
 }
 
-// Of returns an app's state. The keys of proposals are the existing proposal branches.
+// Of returns an app's state. proposals' keys are existing branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
@@ -177,7 +174,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.showHealth(in)
 	a.Held = s.Held
-	if err := in.HeadErr(); a.Held == nil && err != nil { // not recorded yet
+	if err := in.HeadErr(); a.Held == nil && err != nil { // not yet recorded
 		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	if a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
@@ -190,7 +187,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 			a.Rejected.Author, a.Rejected.Subject = c.Author, c.Subject
 		}
 	} else if a.Coming != nil && s.Phase == rollout.Degraded {
-		a.Reason = "" // Git no longer has the rejected version
+		a.Reason = "" // the rejected version left Git
 	}
 	if in.Head.Render != nil {
 		a.Warnings, a.Labels = in.Head.Render.Warnings, in.Head.Render.Labels()
@@ -229,7 +226,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets an unhealthy app's phase to Degraded, or to Progressing until the problem is recorded.
+// showHealth shows Degraded, or Progressing until the problem is recorded.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -240,11 +237,10 @@ func (a *App) showHealth(in strategies.Input) {
 	}
 }
 
-// Waits reports whether the app is held only until a time or the end of a Job.
+// Waits reports whether only a time or a Job's end is awaited.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act: a problem holds the app, or the app is Degraded or waits for a
-// promotion.
+// NeedsPerson reports whether a user must act: a problem holds the app, or it is Degraded or awaits a promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -252,7 +248,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld says why the app is held, with the current condition if the record's text is outdated.
+// WhyHeld says why the app is held; for an outdated record, the current condition.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -292,25 +288,24 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // neither time nor a promotion ends the hold
+		return "", nil // neither time nor promotion ends the hold
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only the wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only a wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, each new commit is applied
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, each commit is applied
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; until then, a push can only change replicas", nil
 	}
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions of waiting steps, with workloads' names if the conditions differ.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -319,7 +314,7 @@ func stepsWait(all []Workload) string {
 	return strings.Join(rollout.Mapped(all, func(w Workload) string { return w.Workload + ": " + w.Waiting }), "; ")
 }
 
-// SetNote sets the note of the listing and each app.
+// SetNote sets the note of the listing and its apps.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

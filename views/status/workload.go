@@ -11,25 +11,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Workload is the state of one workload. Strategy is canary, blueGreen, rollingUpdate (without steps), plain (without a
-// Rollout document), experiment (created for another workload's step), or "" if unknown.
+// Workload is a workload's state. Strategy is canary, blueGreen, rollingUpdate (no steps), plain (no Rollout),
+// experiment (for another workload's step), or "" if unknown.
 type Workload struct {
 	Workload   string         `json:"workload"`
 	Strategy   string         `json:"strategy"`
 	Replicas   int            `json:"replicas"`
 	Ready      int            `json:"ready"`
-	Step       int            `json:"step,omitempty"`   // current step, from 1; the last step if all are done; else 0
-	Unread     bool           `json:"unread,omitempty"` // not observed, so ready and realWeight are omitted
+	Step       int            `json:"step,omitempty"`   // current, from 1; the last if all are done; else 0
+	Unread     bool           `json:"unread,omitempty"` // not observed: ready and realWeight are omitted
 	Moving     bool           `json:"moving"`
 	Entered    *time.Time     `json:"entered,omitempty"` // begin of the step
 	Opened     string         `json:"opened,omitempty"`  // user who opened the last gate
 	Weight     int            `json:"weight"`            // desired, of the new version; at most fullWeight
-	Pods       int            `json:"pods,omitempty"`    // desired, of the new version, if set by setCanaryScale
-	FullWeight int            `json:"fullWeight"`        // weight of all requests: 100, unless trafficRouting sets it
-	RealWeight int            `json:"realWeight"`        // percent of requests, or of ready pods without a router
-	Routed     bool           `json:"routed,omitempty"`  // a router splits the requests
-	Surplus    string         `json:"surplus,omitempty"` // why the new version has more pods than desired
-	Routes     []string       `json:"routes,omitempty"`  // names of the managed routes in force; "match" for a match step
+	Pods       int            `json:"pods,omitempty"`    // desired, of the new version, by setCanaryScale
+	FullWeight int            `json:"fullWeight"`        // of all requests: 100, unless trafficRouting sets it
+	RealWeight int            `json:"realWeight"`        // percent of requests; without a router, of ready pods
+	Routed     bool           `json:"routed,omitempty"`  // by a router
+	Surplus    string         `json:"surplus,omitempty"` // why there are more new pods than desired
+	Routes     []string       `json:"routes,omitempty"`  // managed routes in force; "match" for a match step
 	Shares     map[string]int `json:"shares,omitempty"`  // weights in force of an experiment's Services, out of fullWeight
 	Steps      []Step         `json:"steps,omitempty"`
 	Waiting    string         `json:"waiting,omitempty"`
@@ -37,7 +37,7 @@ type Workload struct {
 	Revisions  []Revision     `json:"revisions,omitempty"`
 }
 
-// Step is a release's step, with its status.
+// Step is a step with its status.
 type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
@@ -51,14 +51,14 @@ type Revision struct {
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
-	Current bool         `json:"current,omitempty"` // has the workload's current template
+	Current bool         `json:"current,omitempty"` // has the current template
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
 	Pods    []Pod        `json:"pods,omitempty"`
 }
 
-// Pod is a pod of a revision.
+// Pod is a revision's pod.
 type Pod = rollout.Pod
 
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
@@ -69,7 +69,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {
-		w.RealWeight = 0 // the recorded routes may not be in effect yet
+		w.RealWeight = 0 // recorded routes may not be in effect yet
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -102,7 +102,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	}
 }
 
-// namespaceOf returns the namespace of the first staged workload, else of the first workload, else of the app's entry.
+// namespaceOf prefers the first staged workload, then the first workload, then the app's entry.
 func namespaceOf(in strategies.Input) string {
 	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
 	for _, workloads := range []map[rollout.Workload]rollout.Hash{source.Staged(), source.Templates} {
@@ -113,7 +113,6 @@ func namespaceOf(in strategies.Input) string {
 	return in.App.Namespace
 }
 
-// plainWorkloads returns the live workloads without a Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -147,12 +146,12 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits numbers that are unknown without the cluster or Git.
+// MarshalJSON omits numbers unknown without the cluster or Git.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets them
+		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets it
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -180,7 +179,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the desired pods of all revisions. A blue-green release has twice the replicas.
+// Desired returns the desired pods of all revisions: for blue-green, twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -192,7 +191,7 @@ func (w Workload) Desired() int {
 // Share formats a weight as a share of all requests.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked formats the new version's desired pods, or else its desired weight.
+// Asked formats the new version's desired pods, else weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")

@@ -19,7 +19,6 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws a line for each metric of each run.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -85,7 +84,7 @@ func lastValue(m status.Progress) string {
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
 		!strings.Contains(inner, " ") {
-		return inner // a vector with a single element
+		return inner // a vector with one element
 	}
 	return value
 }
@@ -114,7 +113,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as scaled, coloured bars. A measurement without a number is × (error) or ·.
+// sparkline draws scaled, coloured bars. Without a number, × is an error, · any other.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -141,7 +140,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// Halve the values, because high - low can overflow.
+			// Halved: high - low can overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -13,7 +13,7 @@ import (
 
 const labelWidth = 14
 
-// phases has each phase's symbol, one column wide, and colour.
+// phases has symbols, one column wide, and colours.
 var phases = map[rollout.Phase]span{
 	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
 	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
@@ -30,7 +30,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws each app in full. Among several apps, a healthy app takes only one line unless Wide is set.
+// Apps draws apps in full. Among several, a healthy app takes one line without Wide.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -85,7 +85,7 @@ func App(a status.App, k Look) string {
 	return b.String()
 }
 
-// drawNext draws the suggested commands, or a proposal's URL. Commands are not cut, because users copy them.
+// drawNext draws uncut commands, because users copy these, or a proposal's URL.
 func drawNext(a status.App, k Look) string {
 	var b strings.Builder
 	last := ""
@@ -144,7 +144,7 @@ func drawHead(a status.App, k Look) string {
 			by := strings.TrimSuffix(" by "+person(a.Held.Author), " by ")
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + by + ")"
 		}
-		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for only the first word of "running hooks"
+		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for the first word of "running hooks"
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
@@ -165,7 +165,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 		return ""
 	}
 	by := ""
-	if !r.Since.IsZero() { // zero if Git was not read
+	if !r.Since.IsZero() { // zero without Git
 		by = strings.TrimPrefix(fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since))), ", ")
 	}
 	if r.Fast {
@@ -228,7 +228,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws a bar of 30 cells: the new version's actual share, the missing desired share, the rest.
+// drawWeight draws 30 cells: the new version's actual share, the missing desired share, the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -276,7 +276,7 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // blue-green steps have no weights, because one step switches all requests
+			weight = span{} // one blue-green step switches all requests
 		}
 		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
@@ -284,7 +284,7 @@ func drawSteps(w status.Workload, k Look) string {
 	return b.String()
 }
 
-// stepTitle returns a step's name and text, without a generated name or a name that repeats the text.
+// stepTitle omits a generated or repeating name.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return s.Text

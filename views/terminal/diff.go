@@ -2,7 +2,7 @@ package terminal
 
 import "strings"
 
-// Diff colours a unified diff, without the lines that begin with "diff".
+// Diff colours a unified diff, without lines that begin with "diff".
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -10,7 +10,7 @@ func Diff(text string, k Look) string {
 		color := plain
 		switch {
 		case strings.HasPrefix(line, "diff "):
-			continue // the lines "---" and "+++" only repeat the names
+			continue // "---" and "+++" repeat the names
 		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
 			color = bold
 		case strings.HasPrefix(line, "@@"):

@@ -12,19 +12,19 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Filter selects and sorts the apps of a list.
+// Filter selects and sorts a list's apps.
 type Filter struct {
-	Names     []string                     // patterns, at least one must match; nil for all apps
+	Names     []string                     // patterns, one must match; nil for all
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // matches an app's workloads; nil for all apps
+	Labels    func(map[string]string) bool // matches an app's workloads; nil for all
 	Phases    []string
-	Held      bool   // a problem holds the app (phase Held)
+	Held      bool   // held by a problem (phase Held)
 	Waiting   bool   // needs a user's action
-	Text      string // part of the name, image, commit, author, subject or reason
+	Text      string // part of name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the matching apps, sorted. A nil Filter returns the listing itself.
+// Apply returns the matching apps, sorted. A nil Filter returns the listing.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	if f == nil {
 		return l
@@ -36,7 +36,7 @@ func (f *Filter) Apply(l status.Listing) status.Listing {
 	return l
 }
 
-// orders maps orders to comparisons. "name" is nil, because listings are sorted by name.
+// orders has nil for "name", because listings are sorted by name.
 var orders = map[string]func(a, b status.App) int{
 	"name":      nil,
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
@@ -44,7 +44,7 @@ var orders = map[string]func(a, b status.App) int{
 	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
 }
 
-// Missed returns the patterns that match no app.
+// Missed returns patterns that match no app.
 func (f *Filter) Missed(l status.Listing) []string {
 	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
 		one := Filter{Names: []string{pattern}}
@@ -52,7 +52,7 @@ func (f *Filter) Missed(l status.Listing) []string {
 	})
 }
 
-// OrderNames lists the orders that a Filter accepts.
+// OrderNames lists a Filter's orders.
 func OrderNames() []string { return slices.Sorted(maps.Keys(orders)) }
 
 func (f *Filter) matches(a status.App) bool {
@@ -85,11 +85,11 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists the phases, most urgent first. A problem's hold counts as "held".
+// byUrgency is most urgent first. "held" is a hold by a problem.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns a phase's index in byUrgency. An unknown phase has the last index before Healthy.
+// urgency returns the index in byUrgency; unknown phases precede Healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -101,7 +101,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine draws the apps in each phase, such as "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
+// fleetLine draws "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy" or the like.
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -125,12 +125,12 @@ func fleetLine(l status.Listing, k Look) string {
 	return k.line(spans...)
 }
 
-// PhaseNames lists the phases that a Filter accepts.
+// PhaseNames lists a Filter's phases.
 func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check returns an error for an unknown phase or order, or an invalid pattern, and corrects the case of phases.
+// Check refuses unknown phases or orders and invalid patterns, and corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. Images that the previous release ("older") lacks come first.
+// drawPast draws first the images that the previous release ("older") lacks.
 func drawPast(p status.Past, older []string, k Look) string {
 	var b strings.Builder
 	mark := outcomes[p.Outcome]

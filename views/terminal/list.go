@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws a line for each app. If k.Rows is set, app counts and at most k.Rows lines are drawn.
+// List draws a line for each app. With k.Rows, it draws counts and at most k.Rows lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -27,13 +27,13 @@ func List(l status.Listing, k Look) string {
 		room := max(1, k.Rows-strings.Count(head+note, "\n")-1)
 		if more := len(l.Apps) - room; more > 0 {
 			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
-			l.Apps = l.Apps[:room-1] // the last line counts the other apps
+			l.Apps = l.Apps[:room-1] // the last line counts the others
 		}
 	}
 	return head + drawTable(l, k) + rest + note
 }
 
-// The columns of a list, in order. Columns from firstWide on need Look.Wide.
+// A list's columns, in order. From firstWide on, they need Look.Wide.
 const (
 	nameColumn = iota
 	namespaceColumn
@@ -75,8 +75,8 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow narrows the image column, then drops the least important columns until the row fits. The name, the phase and
-// the last column stay. A width of 0 is unlimited.
+// narrow narrows the image column, then drops the least important columns until the row fits. Name, phase and the last
+// column stay. Width 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {
@@ -120,11 +120,10 @@ func listRow(a status.App, k Look) []span {
 	}
 }
 
-// sinceOf returns the begin of the release in flight, else stable's promotion, else the applied commit's time.
+// sinceOf prefers the release in flight's begin, then stable's promotion, then the applied commit's time.
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary returns the ready pods, or "-" if unobserved. Step and weight are from the workload with the lowest weight in
-// a release.
+// summary returns ready pods, or "-" if unobserved. Step and weight are of the workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0

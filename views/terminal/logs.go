@@ -2,12 +2,12 @@ package terminal
 
 import "regexp"
 
-// escape matches a control sequence, such as a colour in a program's log.
+// escape matches control sequences, such as colours.
 var escape = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
 
-// LogLine draws a log line after its source. The role ("canary", "stable" …) gives the colour.
+// LogLine draws a log line after its source, in the colour of the role ("canary", "stable" …).
 func LogLine(source, role, text string, k Look) string {
-	k.Width = 0 // so that the line is not cut
+	k.Width = 0
 	return k.line(span{source + " | ", roleColor(role)}, span{escape.ReplaceAllString(text, ""), plain})
 }
 

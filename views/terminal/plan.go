@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Plans draws each plan: commits, changed apps, and a count of unchanged apps.
+// Plans draws each plan: commits, changed apps, and the number of unchanged apps.
 func Plans(all []plan.Plan, k Look) string {
 	var b strings.Builder
 	for i, p := range all {
@@ -38,7 +38,7 @@ func Plans(all []plan.Plan, k Look) string {
 	return b.String()
 }
 
-// changeColors has the colours of changes. Other changes need no attention.
+// changeColors colours changes that need attention.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,
@@ -118,7 +118,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // a stage's condition is above the stage's row
+		if n > 0 && w.Stages[n-1].Shut != "" { // a stage's condition is above its row
 			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))

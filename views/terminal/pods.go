@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods limits a revision's drawn pods, unless Look.Wide is set. Failing pods come first.
+// maxPods limits a revision's drawn pods without Look.Wide. Failing pods come first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -50,7 +50,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble ranks a pod: 2 if not ready (and not terminating), 1 if restarted, else 0.
+// trouble ranks a pod: 2 if not ready (nor terminating), 1 if restarted, else 0.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -87,7 +87,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle cuts a pod's name in the middle, because a workload's pods differ at the end.
+// truncateMiddle keeps a pod's end, where a workload's pods differ.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

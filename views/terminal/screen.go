@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws the result of "text", with fewer pods if the terminal is too small.
+// Draw draws text's result, with fewer pods on a small terminal.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -30,11 +30,11 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show draws a text, cut at the terminal's rows, because the cursor cannot move above the top row.
+// show cuts at the terminal's rows: the cursor cannot move above the top row.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if (columns != s.columns || rows != s.rows) && s.last != nil { // a resized terminal has moved the old lines
+	if (columns != s.columns || rows != s.rows) && s.last != nil { // a resized terminal moved the old lines
 		b.WriteString("\x1b[H\x1b[2J")
 		s.last = nil
 	}
@@ -42,7 +42,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // all lines so far are at the same rows as before
+	same, cleared := true, false // lines so far are at the same rows
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {
@@ -50,7 +50,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears the rows below, so all further lines must be written again
+			b.WriteString("\x1b[J") // clears the rows below: write all further lines
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")
@@ -63,7 +63,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit removes lines at the end until the text fits, and adds their number.
+// fit removes lines at the end, and adds their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines

@@ -9,18 +9,17 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// Look holds the drawing options.
+// Look holds drawing options.
 type Look struct {
-	Width int // in columns; 0 for unlimited
+	Width int // columns; 0: unlimited
 	Color bool
 	Now   time.Time
-	Wide  bool // show all details
-	Rows  int  // lines that fit; 0 for unlimited
+	Wide  bool // all details
+	Rows  int  // lines that fit; 0: unlimited
 
-	fewer int // reduction of maxPods on a small terminal
+	fewer int // reduces maxPods on a small terminal
 }
 
-// paint is a colour as an SGR code.
 type paint string
 
 const (
@@ -33,7 +32,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour, without control characters. All drawn text goes through paint.
+// paint removes control characters. All drawn text goes through paint.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -47,7 +46,7 @@ type span struct {
 	color paint
 }
 
-// line returns the painted spans as one line, cut at Width.
+// line cuts at Width.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -62,7 +61,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left, and one at the right edge. The longest left span is cut to leave two spaces.
+// apart draws one span at the right edge. The longest left span is cut to leave two spaces.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +79,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width for aligned output: at most 100, and 80 if unlimited.
+// columns returns the width for aligned output: at most 100, 80 if unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -88,7 +87,6 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field draws a label and, to the right, a wrapped text.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
@@ -97,7 +95,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside draws "left", then a text, wrapped at "columns" with further lines indented.
+// beside wraps a text at columns, to the right of left.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -111,7 +109,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's columns: two for a wide East Asian character or an emoji, none for a combining mark.
+// width returns columns: two for a wide East Asian character or emoji, none for a combining mark.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -134,20 +132,20 @@ func runeWidth(r rune) int {
 // Clean returns an untrusted text as one trimmed line without control characters.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible returns a text in one line, without control characters and direction marks, which could fake output.
+// visible removes control characters and direction marks, which could fake output.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except the joiner of emoji
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except emoji's joiner
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// CleanLines applies Clean to each line, but keeps the indentation. The result ends with a newline.
+// CleanLines applies Clean to each line, but keeps indentation. The last line ends, too.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -157,7 +155,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right of a text until it has n columns; padLeft adds them on the left.
+// Pad adds spaces on the right up to n columns; padLeft, on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
@@ -212,7 +210,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// age formats a duration as kubectl does: 45s, 12m, 3h, 5d.
+// age formats a duration as kubectl: 45s, 12m, 3h, 5d.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -228,7 +226,7 @@ func age(d time.Duration) string {
 	}
 }
 
-// countdown formats a duration, rounded up to whole seconds: 6m12s.
+// countdown rounds up to whole seconds: 6m12s.
 func countdown(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
