@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay after an error (DefaultErrorRetryInterval in Argo Rollouts).
+// errorRetry is the delay after an error (Argo Rollouts' DefaultErrorRetryInterval).
 const errorRetry = 10 * time.Second
 
 // Start returns a new run with the given metrics.
@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns the time of a metric's next measurement, or false.
+// Due returns a metric's next measurement time, or false.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -33,7 +33,7 @@ func Due(r Run, m Metric) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // no data yet, or the condition startWhen is still false
+	case last.Phase == Pending: // no data yet, or startWhen is still false
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -44,7 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of r with the measurement got and the metric's evidence. A finished run does not change.
+// Record returns a copy of r with a measurement and evidence, unless r is finished.
 func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r
@@ -68,7 +68,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	}
 	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
 	if !got.Phase.Done() {
-		return p // the counters exclude measurements that are Pending or Running
+		return p // the counters exclude Pending and Running measurements
 	}
 	if got.Phase == Errored {
 		p.Errors++
@@ -91,7 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase. A later check overrides an earlier check, as in Argo Rollouts.
+// assess sets a metric's phase. Later checks override earlier checks, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -147,11 +147,9 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity lists phases from best to worst.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun ignores verdicts of metrics with dryRun, as in Argo Rollouts. But a run succeeds only after these metrics
-// have finished.
+// assessRun ignores metrics with dryRun, as in Argo Rollouts, but succeeds only after these metrics have finished.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -170,7 +168,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop returns r as Stopped, for a release that has ended. A finished run does not change.
+// Stop returns r as Stopped, unless finished, after the release's end.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -184,7 +182,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git. A run that failed, had errors or was stopped does not change.
+// Follow replaces a run's metrics after a change in Git, unless failed, errored or stopped.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// defaultConfidence lets a metric roll back at most one good release in a thousand by chance.
+// defaultConfidence rolls back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable. Results are [bad, all] requests of one period. The k-th
-// measurement wrongly fails with a probability of at most alpha/(k(k+1)), in total alpha. k counts measurements due
-// since began, because a crash may lose records. The Look is nil without counts.
+// JudgeComparison compares the new version with stable: [bad, all] requests of one period. The k-th measurement wrongly
+// fails with probability at most alpha/(k(k+1)), in total alpha. k counts measurements due since began, as a crash may
+// lose records. Without counts, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -45,7 +45,7 @@ func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
 	return l, errC, errS
 }
 
-// judgeCounts uses an exact test. A histogram has only a sequential test.
+// judgeCounts uses an exact test, but histograms only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, stable %s", c, s), Phase: Successful}
@@ -90,8 +90,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result, or one value, means no requests. Prometheus extrapolates, so bad is
-// rounded down, and all to the nearest integer.
+// sampleOf parses [bad, all]. An empty result or one value means no requests. Prometheus extrapolates, so bad is
+// rounded down, all to nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -119,10 +119,8 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
-// mostSamples suffices: more requests add no information.
 const mostSamples = 1_000_000_000
 
-// judged scales a sample to mostSamples, and keeps the share of bad requests.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -130,8 +128,8 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability that an equally good version has at least c.bad bad requests: by Fisher's exact test. A
-// margin is added to the upper end of stable's exact interval (Clopper and Pearson), with half of alpha.
+// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). The
+// margin is added to stable's upper bound (Clopper and Pearson), with half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -140,8 +138,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check with a margin: if true, worse returns alpha or more. It replaces the upper end of
-// stable's interval by a lower share: by the normal approximation, if this share is within the interval.
+// isNotWorse is a quick check with a margin: if true, worse returns at least alpha. It replaces the upper end of
+// stable's interval by a lower share: a normal approximation within the interval, or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
@@ -155,15 +153,15 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
-	rise := func(k int) float64 { // the ratio of term k+1 to term k
+	rise := func(k int) float64 { // ratio of term k+1 to term k
 		return float64(c.all-k) / float64(k+1) * float64(bad-k) / float64(s.all-bad+k+1)
 	}
 	least := max(0, bad-s.all)
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail sums term(i) for i ≥ k. Terms must decrease away from the mean; rise(i) is term(i+1)/term(i). tail stops at a
-// negligible term: after about 10,000 terms for 1e9 requests.
+// tail sums term(i) for i ≥ k. Terms must decrease away from the mean; rise(i) is term(i+1)/term(i). It stops at a
+// negligible term: after about 10,000 for 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -188,7 +186,6 @@ func choose(n, k int) float64 {
 	return a - b - c
 }
 
-// binomialTail is the probability of k or more successes in n trials.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -203,7 +200,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper is the one-sided upper confidence bound of the share of bad requests.
+// upper is the one-sided upper confidence bound of the bad share.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

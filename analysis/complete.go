@@ -8,13 +8,13 @@ import (
 
 // Known holds arguments that exist only at a measurement.
 type Known struct {
-	Latest string            // pod-template-hash of the new version
-	Stable string            // pod-template-hash of the stable version
-	Texts  map[string]string // an experiment's values, such as templates.NAME.podTemplateHash
+	Latest string            // the new version's pod-template-hash
+	Stable string            // stable's pod-template-hash
+	Texts  map[string]string // values such as templates.NAME.podTemplateHash
 
-	At           time.Time // the moment of the measurement
+	At           time.Time
 	Since        time.Time // when the present weight was reached
-	ReleaseSince time.Time // when the release began
+	ReleaseSince time.Time
 }
 
 // Complete fills in all arguments of a provider configuration; secret reads a Secret.
@@ -67,7 +67,7 @@ func (k Known) text(about string) (string, error) {
 
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns a text's placeholders, such as templates.NAME.podTemplateHash.
+// Variables returns placeholders, such as templates.NAME.podTemplateHash.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

@@ -14,12 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is a condition's input. The result's type is unknown until a measurement.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition refuses an invalid condition. Errors that depend on the result appear at a measurement.
+// CheckCondition refuses an invalid condition. Errors that depend on the result appear later.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -36,7 +35,6 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine drops later lines, because these repeat the condition in errors of package expr.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
@@ -71,11 +69,11 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData maps a metric's onNoData to the phase of an empty result. Without onNoData, the conditions decide.
+// withoutData maps onNoData to the phase of an empty result. Without onNoData, the conditions decide.
 var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
-// evaluate checks failureCondition first, as Argo Rollouts does. A single condition also decides the opposite verdict.
-// Without conditions, every result is successful.
+// evaluate checks failureCondition first, as Argo Rollouts does. A single condition decides both verdicts. Without
+// conditions, every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -167,7 +165,6 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result is nil, "", NaN, or a list of only such values.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:
@@ -183,11 +180,9 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue bounds a stored result, in characters.
 const maxValue = 120
 
 func short(result any) string {
-	// Users see numbers with four significant digits.
 	var text string
 	switch r := result.(type) {
 	case nil:

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Detection is the difference that a comparison finds. Shares are within 0..1.
+// Detection is the difference that a comparison finds. Shares are 0..1.
 type Detection struct {
-	Found float64       // the smallest share of bad requests with which 9 of 10 releases are rejected; 0: no share
-	After time.Duration // the median time until the rejection of a release with the share Found
-	Blind float64       // the largest share of bad requests with which fewer than 1 of 10 releases are rejected
+	Found float64       // smallest share of bad requests with which 9 of 10 releases are rejected; 0: none
+	After time.Duration // median time until the rejection of a release with this share
+	Blind float64       // largest share of bad requests with which fewer than 1 of 10 releases are rejected
 }
 
-// The cost of a Detection is about 0.1 s, or 0.2 s with a margin.
+// A Detection costs about 0.1 s, or 0.2 s with a margin.
 const (
-	detectionRuns  = 100 // simulated releases for each share
+	detectionRuns  = 100 // simulated for each share
 	detectionLooks = 30
 )
 
-// DetectionOf simulates releases with a setting's first metric, whose Interval and Count must be set. It ignores
-// Canary. Equal settings have equal Detections.
+// DetectionOf simulates releases with a setting's first metric, which needs Interval and Count. It ignores Canary.
+// Equal settings have equal Detections.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
@@ -46,8 +46,8 @@ func DetectionOf(s Setting) (found Detection) {
 	return found
 }
 
-// coarse uses fewer looks at the same requests: at most detectionLooks looks, and as many before the first look with
-// enough requests.
+// coarse uses fewer looks at the same requests: at most detectionLooks, and as many before the first with enough
+// requests.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
@@ -58,10 +58,9 @@ func (s Setting) coarse() Setting {
 	return s
 }
 
-// rejects reports whether at least the given part of releases is rejected. It stops when the answer is known.
 func (s Setting) rejects(share, part float64) bool {
 	s.Canary = share
-	most := detectionRuns - int(math.Ceil(part*detectionRuns)) // the releases that may pass
+	most := detectionRuns - int(math.Ceil(part*detectionRuns))
 	for i := range uint64(detectionRuns) {
 		if _, rejected := s.release(rand.New(rand.NewPCG(0, i))); !rejected {
 			most--

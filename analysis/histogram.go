@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// Histogram has cumulative buckets in ascending order. The last has the bound +Inf and counts all requests.
+// Histogram has cumulative buckets in ascending order; the last, +Inf, counts all requests.
 type Histogram []Bucket
 
 // Bucket counts the requests that took at most Bound.
 type Bucket struct{ Bound, Count float64 }
 
 // narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
-// of schema 3. In wider buckets, the error could look like a slower version.
+// of schema 3. In wider buckets, the error looks like a slower version.
 const narrow = 1.091
 
 // histogramOf validates a result. Without buckets, or with a count of NaN, it returns nil.
@@ -44,8 +44,8 @@ func histogramOf(v any) (Histogram, error) {
 	return h, nil
 }
 
-// bounds returns the ascending bounds nearest to the percentiles 50, 90 and 99. It skips a bound if all requests are
-// slower, because no version is worse there.
+// bounds returns the ascending bounds nearest to the percentiles 50, 90 and 99. It skips a bound that all requests
+// exceed: no version is worse there.
 func bounds(h Histogram) (all []float64) {
 	for _, quantile := range []float64{0.5, 0.9, 0.99} {
 		nearest, least := math.Inf(1), math.Inf(1)
@@ -70,8 +70,8 @@ func (h Histogram) all() int {
 	return int(math.Round(h[len(h)-1].Count))
 }
 
-// slower returns the requests above a bound (rounded down) and all requests (rounded to nearest). It interpolates
-// linearly in a narrow bucket. It returns false for a wider bucket with requests, because the versions' buckets differ.
+// slower returns the requests above a bound (rounded down) and all (rounded to nearest). It interpolates linearly in a
+// narrow bucket. For a wider bucket with requests, it returns false: the versions' buckets differ.
 func (h Histogram) slower(bound float64) (bad, all int, ok bool) {
 	i, found := slices.BinarySearchFunc(h, bound, func(b Bucket, at float64) int { return cmp.Compare(b.Bound, at) })
 	if i == len(h) {

@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Package rollout defines the types, because the state branch stores them.
+// Package rollout defines the types for the state branch.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric
@@ -14,7 +14,6 @@ type (
 	Run         = rollout.AnalysisRun
 )
 
-// Short names of package rollout's constants.
 const (
 	Pending      = rollout.AnalysisPending
 	Running      = rollout.AnalysisRunning

@@ -9,21 +9,21 @@ import (
 
 // Setting describes simulated releases. All requests are independent.
 type Setting struct {
-	Metrics []Metric // comparisons of the two versions; all of them get the same requests
+	Metrics []Metric // comparisons of the two versions, all with the same requests
 	Stable  float64  // stable's share of bad requests
 	Canary  float64  // the new version's share of bad requests
 	Rate    float64  // requests per second to the new version
 	Weight  float64  // the new version's share of all requests, within 0..1
-	Family  Family   // the metrics of the release; the zero value means Metrics
+	Family  Family   // the release's metrics; zero: Metrics
 
-	every int // the number of intervals between looks; 0 means 1
+	every int // intervals between looks; 0 means 1
 }
 
 // Outcome is the result of simulated releases.
 type Outcome struct {
 	Runs     int `json:"runs"`
 	Rejected int `json:"rejected"`
-	// MedianRequests is the median number of requests to the new version until its rejection; 0 without rejections.
+	// MedianRequests is the new version's median number of requests until its rejection; 0 without rejections.
 	MedianRequests int `json:"medianRequests"`
 }
 
@@ -43,7 +43,6 @@ func Simulate(s Setting, runs int, seed uint64) Outcome {
 	return out
 }
 
-// release returns the number of requests to the new version and whether a metric failed.
 func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	began := time.Unix(0, 0)
 	run, family := Start("", "", s.Metrics, began), s.Family
@@ -56,7 +55,7 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	}
 	step := s.Metrics[0].Interval * time.Duration(max(1, s.every))
 	last, now := began, began.Add(s.Metrics[0].InitialDelay+step)
-	left := 2*s.Metrics[0].Count + 1000 // looks, because a comparison may never have enough requests
+	left := 2*s.Metrics[0].Count + 1000 // looks, as a comparison may never have enough requests
 	for ; !run.Phase.Done() && left > 0; last, now, left = now, now.Add(step), left-1 {
 		seconds := now.Sub(last).Seconds()
 		for i, m := range s.Metrics {

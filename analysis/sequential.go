@@ -10,17 +10,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sequential is the record of a sequential test; see package rollout.
+// Sequential is a sequential test's record; see package rollout.
 type Sequential = rollout.Sequential
 
 // Family describes the metrics that share a release's alpha: the allowed probability of a false failure.
 type Family struct {
-	Compared   int     // metrics of the release that compare versions
-	Sequential int     // metrics among them with a sequential test
-	Others     float64 // the sum of the evidence of the other sequential tests
+	Compared   int     // the release's metrics that compare versions
+	Sequential int     // with a sequential test
+	Others     float64 // sum of the other sequential tests' evidence
 }
 
-// Alone is the family of a metric with an unshared alpha.
+// Alone is the family of one metric.
 func Alone(m Metric) Family {
 	f := Family{Compared: 1}
 	if IsSequential(m) {
@@ -29,10 +29,10 @@ func Alone(m Metric) Family {
 	return f
 }
 
-// IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
+// IsSequential reports whether a metric has a sequential test, which needs a fixed window start.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
-// A sequential test with a margin also needs an upper bound of stable's share.
+// With a margin, a sequential test also needs an upper bound of stable's share.
 const (
 	sequentialShare = 0.5
 	exactShare      = 0.49
@@ -46,7 +46,7 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact tests: a fair part of half of the release's alpha, or of all without
+// exactAlpha returns the alpha of a metric's exact tests: a fair part of half the release's alpha, or of all without
 // sequential tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
@@ -59,17 +59,16 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has both versions' bad and all requests since the start of the query's window. For latencies, it has histograms
-// instead of bad requests.
+// Look has both versions' bad and all requests since the window's start or, for latencies, histograms.
 type Look struct {
 	canary, stable sample
-	latency        *[2]Histogram // of the new version and of stable
+	latency        *[2]Histogram // new version, stable
 }
 
-// leastLatencies is how many of stable's requests the choice of a histogram's bounds needs.
+// leastLatencies is how many of stable's requests determine a histogram's bounds.
 const leastLatencies = 100
 
-// testsOf returns a look's counts for each bound of the evidence, or false if a histogram lacks a bound.
+// testsOf returns a look's counts by bound of the evidence, or false if a histogram lacks a bound.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -92,7 +91,7 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 }
 
 // Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Any number of looks is
-// valid. since is the start of the present weight, or 0 while the weight changes: then a look adds nothing.
+// valid. A look adds nothing while the weight changes (since is 0).
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -101,7 +100,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	if before != nil && (len(before.Tests) == 0 || (before.Tests[0].Bound != 0) != (look.latency != nil)) {
-		before = nil // users changed the metric or the record
+		before = nil // the metric or the record was changed
 	}
 	if before == nil && look.latency != nil && look.stable.all < leastLatencies {
 		return got, before
@@ -113,7 +112,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// An answer without a version's series is no restart: its old requests would count again when the series return.
+	// A missing series is no restart: its old requests would count again when the series returns.
 	lacks := func(all, had int) bool { return all == 0 && had > 0 }
 	if before != nil && (lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
 		return got, before
@@ -144,10 +143,10 @@ func worstBound(e *Sequential) string {
 
 // add counts only requests since the last look with the same weight.
 func add(next, last *Sequential, m Metric, f Family) {
-	// Prometheus extrapolates, so that a count may decrease a little. Such requests must not count twice.
+	// Prometheus extrapolates, so a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
 	c, s := next.Canary-last.Canary, next.Stable-last.Stable
-	isHeld := m.Compare.MaxIncrease == 0 && (c == 0 || s == 0) // one version's requests wait for the other's requests
+	isHeld := m.Compare.MaxIncrease == 0 && (c == 0 || s == 0) // one version's requests wait for the other's
 	if isHeld {
 		next.Canary, next.Stable = last.Canary, last.Stable
 	}
@@ -173,8 +172,8 @@ func add(next, last *Sequential, m Metric, f Family) {
 	}
 }
 
-// baseOf returns the counts that a look is compared with. They restart with each weight, and after a loss of half of
-// the requests, as when a server's counters restart.
+// baseOf returns the counts before a look. They restart with each weight, and after a loss of half of the requests, as
+// when a server restarts.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	base := &Sequential{Since: look.Since, Tests: make([]rollout.Test, len(look.Tests))}
 	isNew := before == nil || !before.Since.Equal(look.Since)
@@ -199,12 +198,11 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	return base
 }
 
-// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of a look's requests. If the new
-// version is not worse, each bad request is one of its requests with a probability of at most p. With the given ratio,
-// the probability is q.
+// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of a look's requests. If it is
+// not worse, each bad request is among its requests with probability at most p; with the given ratio, q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
-// prior. The true distribution is hypergeometric, for which the product is smaller (Hoeffding 1963, theorem 4).
+// prior. For the true, hypergeometric distribution, it is smaller (Hoeffding 1963, theorem 4).
 func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	if c == 0 || s == 0 {
 		return 0
@@ -212,7 +210,7 @@ func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
 }
 
-// marginLog is ratioLog for a bad share that may be limit.
+// marginLog is ratioLog for a bad share up to limit.
 func marginLog(bad, all int, limit, ratio float64) float64 {
 	if limit >= 1 {
 		return 0
@@ -221,8 +219,8 @@ func marginLog(bad, all int, limit, ratio float64) float64 {
 	return float64(bad)*math.Log(q/limit) + float64(all-bad)*math.Log((1-q)/(1-limit))
 }
 
-// stableUpTo returns an upper bound of stable's bad share that holds at all looks with probability 1-delta (mixture of
-// Robbins, 1970, uniform prior).
+// stableUpTo returns an upper bound of stable's bad share at all looks with probability 1-delta (mixture of Robbins,
+// 1970, uniform prior).
 func stableUpTo(e *Sequential, delta float64) float64 {
 	bad, all := stableOf(e)
 	if bad >= all {

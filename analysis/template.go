@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is a template before its arguments are filled in.
+// Template is a template with unfilled arguments.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
 }
 
-// IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
+// IsCluster reports whether all namespaces share the template (ClusterAnalysisTemplate).
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
 // TemplateSpec is a template's spec. Metrics stay unparsed, because a number may be a placeholder ("{{args.n}}").
@@ -29,13 +29,13 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules holds settings that select metrics by name.
+// Rules selects metrics by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is a template's argument: a value, or a reference to a Secret or a Rollout's field.
+// Arg is a template's argument: a value, or a reference to a Secret or Rollout field.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -49,7 +49,7 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects, by a regular expression, metrics that never fail a release.
+// DryRun selects, by a regular expression, metrics that fail no release.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
@@ -60,13 +60,13 @@ type Retention struct {
 	Limit      int    `json:"limit" min:"1" needs:"give 1 or more" fix:"give 1 or more"`
 }
 
-// TemplateRef is a reference to a template.
+// TemplateRef refers to a template.
 type TemplateRef struct {
 	TemplateName string `json:"templateName" needs:"name a template"`
 	ClusterScope bool   `json:"clusterScope"`
 }
 
-// ParseTemplate parses a template's spec strictly. Errors are InvalidErrors.
+// ParseTemplate parses a spec strictly, with InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
 	r := rollout.Reader{Hide: true}
@@ -90,12 +90,12 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
-	Pods    map[string]string                            // Latest, Stable, or a text with an experiment's variables
-	Field   func(path string) (text string, exists bool) // a field of the Rollout
+	Pods    map[string]string // Latest, Stable, or a text with an experiment's variables
+	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in the metrics' arguments, except values from pods and Secrets, so that Git never stores a Secret.
-// A check that is not nil validates each provider configuration.
+// Instantiate fills in arguments, except from pods and Secrets, so that Git never stores a Secret. A non-nil check
+// validates each provider configuration.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to metrics with matching names. As in Argo Rollouts, a rule must match.
+// ApplyRules applies rules to metrics by name. As in Argo Rollouts, each rule must match.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -197,7 +197,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // the list already has t and its references; there may be 2^40 paths to t
+			continue // the list has t and its references; there may be 2^40 paths to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -207,7 +207,6 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names returns a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -233,7 +232,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(declared)) { // so that the error always names the same argument
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // the error always names the same argument
 		a := declared[name]
 		plain, isPlain := given.Plain[name]
 		secret, isSecret := given.Secrets[name]
@@ -264,7 +263,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces "{{args.name}}" by values, except values known only at a measurement. An unknown name is an error.
+// fill replaces "{{args.name}}" except for values known only at a measurement. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	return eachText(v, field, func(text, field string) (string, error) {
 		var unknown string
@@ -286,7 +285,6 @@ func fill(v any, values Values, field string) (any, error) {
 	})
 }
 
-// eachText returns a copy of a document with replaced texts.
 func eachText(v any, field string, replace func(text, field string) (string, error)) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -11,16 +11,16 @@ import (
 // Window is the period that a query's result covers.
 type Window int
 
-// A sequential test needs a window with a fixed start, for the counts since the last look.
+// A sequential test counts since the last look, so it needs a fixed start.
 const (
 	WindowOther   Window = iota // a fixed length, such as the last ten minutes
-	WindowWeight                // {{elapsed}}: since the present weight was reached
+	WindowWeight                // {{elapsed}}: since the present weight
 	WindowRelease               // {{release.elapsed}}: since the release began
 )
 
 var elapsed = regexp.MustCompile(`\{\{\s*(release\.)?elapsed\s*\}\}`)
 
-// WindowOf returns the window of a metric's query, the shorter of two.
+// WindowOf returns the shorter window of a metric's queries.
 func WindowOf(m Metric) (found Window) {
 	_, _ = eachText(m.Config, "", func(text, _ string) (string, error) {
 		for _, match := range elapsed.FindAllStringSubmatch(text, -1) {
@@ -34,7 +34,7 @@ func WindowOf(m Metric) (found Window) {
 	return found
 }
 
-// withElapsed uses whole seconds. A window begins at the release or later.
+// withElapsed uses whole seconds, at least since the release.
 func (k Known) withElapsed(text string) string {
 	return elapsed.ReplaceAllStringFunc(text, func(found string) string {
 		since := k.ReleaseSince

@@ -15,17 +15,15 @@ import (
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
-	maxWork      = 100_000_000 // the budget of one evaluation
+	maxWork      = 100_000_000 // budget of an evaluation
 	turn         = 1000
-	made         = 8 // the cost of each created byte or value, which takes memory until the end
+	made         = 8 // cost of a created byte or value, which stays in memory
 )
 
-// work holds the remaining budget (left) and an iteration's cost (each).
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
 
-// runCondition stays within a few seconds and megabytes.
 func runCondition(condition string, result any) (any, error) {
 	w := &work{left: maxWork, each: turn}
 	w.each += weigh(result, maxWork)
@@ -44,8 +42,8 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	options := append(functions(), expr.Env(environment{}), expr.AsBool(), expr.Patch(w),
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
-		"join", "repeat", "replace", "uniq", // the result's size is a product of the arguments' sizes
-		"toJSON", // its indentation grows with the square of the depth; functions() has a replacement
+		"join", "repeat", "replace", "uniq", // the result's size is the product of arguments' sizes
+		"toJSON", // its indentation grows with the depth squared; functions() has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}
@@ -55,7 +53,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 // spent names the function that charges the budget. Conditions cannot call a name with spaces.
 const spent = "work spent on"
 
-// Visit adds calls that charge the budget for each iteration, and for each created text or list.
+// Visit adds calls that charge for each iteration, and for each created text or list.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -93,7 +91,6 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh counts values and bytes, up to most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -113,7 +110,7 @@ func weigh(v any, most int) int {
 			}
 			n += len(key) + weigh(e, most-n)
 		}
-	default: // results of expr's functions, such as []string, []int, map[any][]any
+	default: // such as []string, []int, map[any][]any
 		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
 			n += r.Len()
 		}

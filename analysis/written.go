@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a metric with filled-in arguments.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -37,10 +36,9 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number, perhaps as a text: a filled-in "{{args.n}}" is a text.
+// whole is a whole number or, from a filled-in "{{args.n}}", a text.
 type whole int
 
-// ReadValue parses a number or a text that contains a number.
 func (w *whole) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	if !isText {
@@ -82,7 +80,6 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider reads the field "provider", which must have one key.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
@@ -101,7 +98,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that can never pass or end, as Argo Rollouts does (utils/analysis, ValidateMetric).
+// check refuses a metric that can never pass or end, as Argo Rollouts' ValidateMetric.
 func check(m *Metric) error {
 	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m)); err != nil {
 		return err
@@ -146,7 +143,7 @@ func checkCompare(m *Metric) error {
 	}
 }
 
-// checkHistogram refuses a query that returns no buckets, has no fixed start, or is the same for both versions.
+// checkHistogram refuses a query without buckets, without a fixed start, or equal for both versions.
 func checkHistogram(m *Metric) error {
 	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
 	switch {
@@ -166,7 +163,7 @@ func checkHistogram(m *Metric) error {
 	return wrong("compare.histogram", "use an argument of podTemplateHashValue: Latest", "has one query for both versions")
 }
 
-// checkPair refuses a comparison without queries bad and of. Only a comparison may lack Datadog's formula.
+// checkPair needs the queries bad and of. Only a comparison may lack Datadog's formula.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)
@@ -217,5 +214,5 @@ func checkNumbers(m *Metric) error {
 	return nil
 }
 
-// MetricType returns the type of a template's metric, for editors' schemas.
+// MetricType returns a template metric's type, for editors' schemas.
 func MetricType() reflect.Type { return reflect.TypeFor[metricFile]() }

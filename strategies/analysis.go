@@ -18,11 +18,10 @@ type runOf struct {
 	workloads.Staged
 	name       string
 	analysis   *rollout.Analysis
-	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
-	before     time.Time           // when the watched release began; zero if the analysis is no watch
+	experiment *rollout.Experiment // nil if it judges the release
+	before     time.Time           // when the watched release began; zero without a watch
 }
 
-// isTried reports whether a release needs analyses at its steps. A verified version (Fast) needs none.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
@@ -52,13 +51,13 @@ func neededRuns(in Input) []runOf {
 	return append(wantedRuns(in.State, stagedIn(in)), watchRuns(in)...)
 }
 
-// Suffixes of run names. runName does not use step names that equal a suffix, so that run names are unique.
+// Suffixes of run names. runName avoids step names that equal a suffix.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
 )
 
-// runName returns a run's name: web/soak for the step "soak", or web/step-2 if the name is unusable.
+// runName returns a name such as web/soak or, if the step's name is unusable, web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -71,7 +70,7 @@ func owns(m workloads.Staged, r rollout.AnalysisRun) bool {
 	return strings.HasPrefix(r.Name, m.Label+"/")
 }
 
-// Runs returns an app's recorded analyses, with the measurements that are not recorded yet.
+// Runs returns an app's analyses with all unrecorded measurements.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
@@ -87,7 +86,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
-// Going returns a state's analyses that are still running.
+// Going returns a state's running analyses.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) && s.Watch == nil {
 		return nil
@@ -95,7 +94,6 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
-// withAnalyses starts runs, records changes that must survive a restart, and lists the due measurements.
 func withAnalyses(in, _ Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil && in.State.Watch == nil && d.State.Watch == nil {
 		return d
@@ -132,9 +130,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a verdict, a bad measurement, or a new number of consecutive errors. Good
-// measurements count only if all is true, as restarts repeat them. A watch has no limit of errors and inconclusive
-// measurements, so they are not recorded.
+// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. Good
+// measurements count only with all, as restarts repeat them. A watch has no limit of errors and inconclusive
+// measurements.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -153,7 +151,6 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	return false
 }
 
-// inWords returns a run's verdict as text or, before the verdict, its metrics' progress.
 func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
@@ -185,7 +182,6 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad describes the failed analysis of the release, or returns "".
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -196,7 +192,6 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence returns a run's deciding metric, its condition and its last three values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -220,7 +215,6 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns a run that is inconclusive and that no promotion has accepted.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
@@ -232,7 +226,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who accepted a workload's inconclusive runs, so that no later step waits for these runs.
+// acceptedBy records who accepted inconclusive runs, so that no later step waits for these runs.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -243,7 +237,6 @@ func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rol
 	return runs
 }
 
-// gateInconclusive keeps a workload at its step while an inconclusive analysis is not accepted.
 func gateInconclusive(in Input, m workloads.Staged) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
@@ -258,17 +251,17 @@ func gateInconclusive(in Input, m workloads.Staged) verdict {
 
 // Measure is a measurement that is due.
 type Measure struct {
-	Run      string // the run's name
+	Run      string
 	Release  rollout.Hash
 	Started  time.Time
 	Metric   rollout.Metric
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // the number of earlier measurements without an error; identifies this measurement
+	Number   int // earlier measurements without an error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // when the workload entered its present step
+	Since        time.Time // when the workload entered its step
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
@@ -283,9 +276,9 @@ type Measure struct {
 type Result struct {
 	At      time.Time
 	Value   any                   // nil: no data
-	Stable  any                   // the stable version's value, if the metric compares versions
-	Samples int                   // the number of samples behind Value; negative if unknown
-	Phase   rollout.AnalysisPhase // the provider's own verdict, or Error; "" if the metric's conditions decide
+	Stable  any                   // stable's value, if the metric compares versions
+	Samples int                   // samples behind Value; negative if unknown
+	Phase   rollout.AnalysisPhase // the provider's verdict, or Error; "" if the conditions decide
 	Message string
 }
 
@@ -297,10 +290,10 @@ type Measured struct {
 	Metric  string
 	rollout.Measurement
 	Look  *analysis.Look // the counts of a comparison, or nil
-	Since time.Time      // the time from which the requests have the present weight; 0 while the weight changes
+	Since time.Time      // when requests got the present weight; 0 while the weight changes
 }
 
-// Judge evaluates a result by its metric. The measuring goroutine calls Judge, as users' conditions may be slow.
+// Judge evaluates a result by its metric, in the measuring goroutine, as users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	if m.IsSteady {
@@ -320,7 +313,6 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue adds the due measurements to a decision, and requeues the app for the next measurement.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
@@ -364,7 +356,7 @@ func Due(in Input) []Measure {
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
-// Record adds a measurement to an app's runs, unless the run has ended or the release is another.
+// Record adds a measurement to the app's runs, unless the run or its release has ended.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// RequestedAbort returns the text of a request in the cluster that aborts the release in flight, or "".
+// RequestedAbort returns the text of a cluster request that aborts the release in flight, or "".
 func RequestedAbort(in Input) string {
 	in.State = workloads.Reopened(in.State)
 	for _, w := range requestWorkloads(in) {
@@ -22,8 +22,7 @@ func RequestedAbort(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request aborts the release in flight. The serial number identifies the attempt. If a step
-// applies the stable template, the request has its hash.
+// aborts compares the attempt's serial number. If a step applies the stable template, the request has its hash.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
@@ -35,12 +34,12 @@ func requestWorkloads(in Input) []rollout.Workload {
 	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
-// IsRolledBack reports whether all pods have the stable version after a rollback, by its decision. The rollback is not
-// recorded, or its record still has the phase Aborting, for example because a hook runs.
+// IsRolledBack reports whether all pods have the stable version after a rollback that is unrecorded or recorded as
+// Aborting, for example during a hook.
 func IsRolledBack(in Input, d Decision) bool {
 	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
 	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {
-		return false // the rollback was decided just now, so the cluster is observed before it
+		return false // the observation precedes the rollback
 	}
 	in.State = d.State
 	texts, _ := rollingBack(in.prepared())
@@ -53,11 +52,11 @@ type AbortRequest struct {
 	Value    string
 }
 
-// requestStays is how long a request that aborts nothing stays visible to users.
+// requestStays is how long users see a request that aborts nothing.
 const requestStays = time.Hour
 
-// FinishedRequests returns the removable requests: requests whose rollback is recorded, and old requests that abort
-// nothing. It omits malformed requests and later serial numbers.
+// FinishedRequests returns removable requests: with a recorded rollback, or old and without effect. It omits malformed
+// requests and later serial numbers.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -76,7 +75,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request that is not recorded in Git yet or has no effect.
+// RequestWarnings returns a warning for each request without a record in Git or without effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

@@ -9,20 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents applies each commit immediately. If the app has hooks, each change of the app's
-// folder is a release (rollout.Render.Release), without templates and steps, so it starts as Promoting. It becomes
-// stable after all workloads have its content and all "after" hooks have succeeded.
+// An app without Rollout documents applies each commit immediately. With hooks, each change of its folder is a release
+// (rollout.Render.Release) without templates and steps, which starts as Promoting. The release becomes stable once all
+// workloads have its content and all "after" hooks have succeeded.
 
-// isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is the hash of a render. The content hash matches too: state files may have it.
+// isOf reports whether h is a render's hash. State files may have the content hash.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// takenOver returns the workloads that an adoption checks: with a Rollout document or, in an app with hooks and without
-// documents, all observed workloads.
+// takenOver returns the workloads with a document or, in an app with hooks and without documents, all observed
+// workloads.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -34,7 +33,7 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether pods of workloads of this kind are observed even without a Rollout document.
+// isObserved reports whether pods of this kind are observed even without a Rollout document.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
@@ -64,8 +63,8 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// unreturned describes the workloads of an app without Rollout documents that a rollback has not restored. It returns
-// no texts after the deadline, or if the head's version differs from the abandoned release.
+// unreturned describes the workloads that a rollback without documents has not restored. It returns no texts after the
+// deadline, or if the head's version differs from the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// deadline is the time by which a workload of the release must make progress.
 type deadline struct {
-	at     time.Time // zero if there is no deadline
+	at     time.Time // zero: none
 	reason string
-	aborts bool // the release is rolled back at that time
+	aborts bool // then the release is rolled back
 	m      workloads.Staged
 	peak   rollout.Peak
 	late   bool // the largest number of ready pods must be recorded
@@ -30,7 +29,6 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns a step's deadline. The parameter since is the time of the last progress.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -49,8 +47,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods, and when the last of these pods became ready. A pod that is
-// ready again after a crash does not raise the number.
+// peakOf returns the largest number of ready new pods and its time. A pod that is ready again does not raise the
+// number.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -59,8 +57,7 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress with each workload's Peak. Each record is a commit, so a new peak is recorded only
-// after half the deadline since the recorded peak.
+// withPeaks returns the progress with new peaks, at most one per half deadline, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -75,7 +72,6 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns the creation time of a version's oldest pod, at least since.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -93,7 +89,6 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest deadline that aborts the release, and whether it has passed.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {
@@ -103,8 +98,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak count as
-// progress. A workload that is paused, on hold or waiting for another workload has none.
+// deadlines returns the deadlines of workloads that wait for pods. Entering a step and each new peak count as progress.
+// A workload that is paused, on hold or waiting for another has none.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -125,7 +120,7 @@ func deadlines(in Input) (all []deadline) {
 			continue // no deadline on hold, as with a Deployment's spec.paused
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
-		if !ok { // the workload is new, or has no steps
+		if !ok { // a new workload, or no steps
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := workloads.New(s, in.plans.Of(spec), pr, in.Observed)
@@ -136,7 +131,7 @@ func deadlines(in Input) (all []deadline) {
 		isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 		switch over, lacks := lacksPods(m, in.Now); {
 		case ok && workloads.IsPromoting(s) && m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere):
-			continue // no version has a pod, so the workload's controller has yet to create pods
+			continue // the controller has yet to create pods
 		case ok && workloads.IsPromoting(s):
 			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:
@@ -166,7 +161,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline by which the cluster must accept all objects of a release past its steps.
+// refused returns the deadline by which the cluster must accept all objects after the last step.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -178,8 +173,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod restart the deadline. It ends once all pods were available: analyses notice lost pods.
+// lateExperiment returns the earliest deadline of experiments. Each ready pod restarts it. It ends once all pods were
+// available: analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
@@ -201,7 +196,6 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether a workload waits for pods alone, not for a user, a time or the calendar.
 func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)

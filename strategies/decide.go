@@ -12,25 +12,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Input holds everything that a decision about one app needs.
+// Input holds the facts for a decision about an app.
 type Input struct {
 	Now       time.Time
 	App       rollout.App
-	Head      Head                  // the app at the head of the users' branch
-	Source    *rollout.Render       // the render of the commit State.Source; nil if it cannot be read
-	State     rollout.State         // the recorded state; the zero value if there is none
-	Pending   *Decision             // the rollback that led to State, until it is recorded in Git; else nil
-	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
-	Promotion *rollout.Promotion    // nil if there is no promotion file
-	Observed  rollout.Observed      // the state of the cluster
-	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements since State was recorded
-	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
-	Calendar  rollout.Calendar      // when releases of the app may advance
-	Health    Health                // when the app and its objects became healthy or unhealthy
-	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
-	Left      *rollout.Render       // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
-	Unread    bool                  // the commit of Left is still being read
-	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
+	Head      Head
+	Source    *rollout.Render    // the render of State.Source; nil if unreadable
+	State     rollout.State      // the recorded state, or zero
+	Pending   *Decision          // the rollback that led to State, until it is recorded in Git
+	Handed    *rollout.State     // the newest decided state that is not pushed yet, or nil
+	Promotion *rollout.Promotion // nil without a promotion file
+	Observed  rollout.Observed
+	Runs      []rollout.AnalysisRun // State.Analyses with all newer measurements
+	Ends      bool                  // the process ends, so all measurements are recorded now
+	Calendar  rollout.Calendar
+	Health    Health
+	Applied   time.Time       // when the cluster got the present routes; zero if unknown
+	Left      *rollout.Render // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
+	Unread    bool            // Left is still being read
+	Answers   Answers         // answers to Ask of earlier decisions
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }
@@ -39,20 +39,20 @@ type Input struct {
 type Head struct {
 	Commit rollout.Commit
 	Render *rollout.Render // nil if Err is set
-	Err    error           // why the app cannot be rendered, or why its promotion file cannot be read
+	Err    error           // why the render or the promotion file is unusable
 }
 
 // Decision holds the next state and the actions that lead to it.
 type Decision struct {
 	State    rollout.State
-	Subject  string    // subject of the commit that records State; "" if nothing changed
-	Rollback bool      // State is applied to the cluster before it is recorded in Git
-	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
-	Waiting  string    // text for users: the condition that the app waits for; "" if none
-	Measure  []Measure // the measurements that are due
-	Stale    bool      // the cluster has the objects of a newer state, so nothing may be applied
+	Subject  string    // commit subject; "" without a change
+	Rollback bool      // State is applied before it is recorded in Git
+	Requeue  time.Time // time of the next decision; zero: no timer
+	Waiting  string    // for users: the condition that the app waits for, or ""
+	Measure  []Measure
+	Stale    bool // the cluster has a newer state's objects, so nothing may be applied
 
-	// Ask is the next question to the cluster; nil if none is left.
+	// Ask is the next question to the cluster, or nil.
 	Ask *Ask
 }
 
@@ -84,23 +84,23 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. The parameter given is the unprepared input.
+// adjustments change each decision, in this order; given is the unprepared input.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
-	withWatch,     // begins a watch, whose analyses the next adjustment starts
-	withAnalyses,  // starts analyses, so it runs before withDraining can make the release stable
-	withReplicas,  // records the replicas of the head in every decision
-	withDraining,  // records a release as stable once the release serves all users
-	withIgnored,   // depends on State.Release and State.Stable, which are final here
-	withHealth,    // changes only an app without a release in flight
-	withRestart,   // applies only to an app without a release in flight
-	withHooks,     // observes a running Job only if the state is unchanged
-	withMark,      // compares the finished state with the recorded state
-	withSubject,   // adds a subject to a transition without a subject
-	withQuestion,  // depends on State.Source, which is final here
+	withKnownHold, // first, because an unchanged hold is no transition
+	withWatch,     // before the watch's analyses start
+	withAnalyses,  // before withDraining, which may make the release stable
+	withReplicas,
+	withDraining,
+	withIgnored, // after State.Release and State.Stable are final
+	withHealth,
+	withRestart,
+	withHooks, // observes a running Job only in an unchanged state
+	withMark,  // compares the final with the recorded state
+	withSubject,
+	withQuestion, // after State.Source is final
 }
 
-// withKnownHold keeps the recorded State.Held if its problem is unchanged, and makes texts printable.
+// withKnownHold keeps a recorded hold with an unchanged problem, and makes texts printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
@@ -149,7 +149,7 @@ func decide(in Input) Decision {
 	return decideAtRest(in)
 }
 
-// decideHeld keeps the version if the head is unusable. Aborts, deadlines, rollbacks and running hooks continue.
+// decideHeld keeps the version while the head is unusable. Aborts, deadlines, rollbacks and hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -178,7 +178,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app with an unreadable head; zero: no timer.
+// heldUntil returns the next decision's time while the head is unreadable; zero: no timer.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -199,8 +199,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds the app, because its objects come from a newer state. The state branch was rolled back, or a newer push
-// is not fetched yet. Applying the old state would undo a transition.
+// stale holds an app whose objects come from a newer state: the state branch was reset, or a push is not fetched yet.
+// Applying the old state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -217,34 +217,34 @@ func hold(s rollout.State, reason rollout.HeldReason, message string, by rollout
 
 // Ask is a question that a decision asks the cluster. Exactly one field is set.
 type Ask struct {
-	Heal      bool             // apply the objects of State and observe the cluster again
+	Heal      bool             // apply State's objects and observe again
 	Foreign   []rollout.Object // which of these objects does another manager own?
-	Adoptable []rollout.Object // which of these objects could be applied without a restart of pods?
-	Endpoints []Need           // which of these versions have a ready endpoint?
-	Jobs      []HookJob        // the state of each Job, after it was created or deleted as requested
-	Accept    string           // does the API server accept the objects of Decision.State at this commit?
+	Adoptable []rollout.Object // which objects could be applied without a restart of pods?
+	Endpoints []Need           // which versions have a ready endpoint?
+	Jobs      []HookJob        // each Job's state, after its creation or deletion
+	Accept    string           // does the API server accept State's objects at this commit?
 }
 
-// Need names a Service and a version that must have a ready endpoint in the Service.
+// Need names a version that must have a ready endpoint in a Service.
 type Need struct {
 	Service rollout.Ref
 	PodHash string // pod-template-hash of the version's pods
 }
 
-// Answers holds the cluster's answers of one pass. Each field answers one field of Ask.
+// Answers holds one pass's answers, one field for each field of Ask.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
 	Adoptable map[rollout.Workload]bool
 	Endpoints map[Need]bool
 	Jobs      map[string]rollout.JobState // by HookJob.Key
-	Accepted  map[string]error            // by commit: nil if accepted, else the API server's error
+	Accepted  map[string]error            // by commit: nil, or the API server's error
 }
 
 // IsHealed reports whether the cluster accepted the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head is unusable: unreadable, without objects, or refused by the API server.
+// HeadErr returns why the head is unreadable, empty or refused by the API server.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -255,8 +255,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied returns an error for a render without objects if the app has objects, as a generator may write an empty file.
-// Argo CD's automated sync refuses such a render too, unless allowEmpty is set.
+// Emptied returns an error for a render that removes all objects, as a generator may write an empty file. Argo CD's
+// automated sync refuses it too, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -265,8 +265,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("restore the objects, or remove the whole folder to remove the app")
 }
 
-// withQuestion sets a decision's next question. Ask.Heal is first, because its apply may change other answers.
-// Ask.Accept is last, because other answers may keep the old commit.
+// withQuestion sets the next question. Ask.Heal is first, as its apply may change other answers. Ask.Accept is last, as
+// other answers may keep the old commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -286,7 +286,6 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which live workloads without a hash annotation equal Git.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -304,7 +303,6 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks which of the given versions have a ready endpoint.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {
@@ -313,7 +311,6 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the Service and version that must have a ready endpoint before routers use the version.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" || m.Want().Canary == 0 {

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns the objects of v.Source, changed as the state requires. A router may return an error, but package
-// render refuses such a router.
+// Desired returns v.Source's objects, changed for the state. Errors come from routers that package render refuses.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -59,7 +58,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of all objects generated for the release, recorded or desired.
+// Generated returns the references of objects generated for the release, recorded or desired.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -69,13 +68,13 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the generated objects that are no longer desired. A release prunes them, as they may be routes.
+// Leftover returns undesired generated objects. A release prunes them, as they may be routes.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the inventory's objects that are not desired; none while held. In a release it returns only
-// autoscalers, which would change the replicas from Git, as the old version may use the rest.
+// Prunable returns the undesired objects in the inventory, none while held. In a release, only autoscalers: these
+// change replicas, and the old version may use the rest.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -95,7 +94,6 @@ func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.DeleteFunc(slices.Clone(refs), func(r rollout.Ref) bool { return keep[r] }))
 }
 
-// sorted sorts the caller's slice in place and removes duplicates. It returns nil for an empty slice.
 func sorted(refs []rollout.Ref) []rollout.Ref {
 	if len(refs) == 0 {
 		return nil
@@ -104,7 +102,7 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 	return slices.Compact(refs)
 }
 
-// Watched returns the render's objects whose status shows whether a router accepted them.
+// Watched returns the objects whose status shows whether a router accepted them.
 func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	for _, spec := range r.Specs {
 		if t := plan.Compile(spec).Routing; t != nil {
@@ -114,8 +112,8 @@ func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// Ahead returns the objects that later steps apply, so that the API server can check them now. These are experiments,
-// the routers' objects of each step, and workloads that get the new template later.
+// Ahead returns objects that later steps apply, so that the API server can check them now: experiments, routers'
+// objects, and workloads that get the new template later.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -149,8 +147,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time starts when new routes
-// are first applied, not when the state is recorded: the push may be late.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time starts with the first
+// apply of new routes, as the push may be late.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

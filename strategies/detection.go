@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Detection is the difference that a compared metric finds at one rate of requests. Shares are within 0..1.
+// Detection is the difference that a compared metric finds at one rate of requests. Shares are 0..1.
 type Detection struct {
 	Workload rollout.Workload `json:"workload"`
 	Metric   string           `json:"metric"`
@@ -35,7 +35,7 @@ type Detection struct {
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
 // Detections returns the compared metrics of a release, without figures. The parameter specs has all specs of the app,
-// and s is its record or nil. Metrics of experiments, histograms and metrics with "by" are not listed.
+// and s is its record or nil. Metrics of experiments, histograms and metrics with "by" are omitted.
 func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detection) {
 	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
 		return nil
@@ -70,12 +70,10 @@ func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detec
 	return all
 }
 
-// isUndetected reports whether a metric does not compare numbers of requests, or cannot fail.
 func isUndetected(m rollout.Metric) bool {
 	return m.Compare == nil || m.Compare.Histogram || m.Compare.By != "" || m.FailureLimit < 0
 }
 
-// share returns the new version's share of all requests at a stage.
 func (f Forecast) share(stage int) float64 {
 	s := f.Stages[stage]
 	if n := s.Canary + s.Stable; !f.Routed && f.Strategy == plan.StrategyCanary && n > 0 {
@@ -84,13 +82,13 @@ func (f Forecast) share(stage int) float64 {
 	return float64(s.Weight) / float64(f.Full)
 }
 
-// at returns s for each assumed rate, or for the recorded rate. The length is the step's least duration; 0: unknown.
+// at returns s for each assumed rate, or the recorded rate. The length is the step's least duration; 0: unknown.
 func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration, in *rollout.State) (all []Detection) {
 	if !analysis.IsSequential(m) {
 		s.Fix = noWindow
 		return []Detection{s}
 	}
-	// The setting omits the metric's other fields, so that equal settings of different metrics are equal.
+	// Without other fields, equal settings of different metrics are equal.
 	plain := rollout.Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: measurements(m),
 		MinSamples: m.MinSamples, FailureLimit: m.FailureLimit, Compare: m.Compare,
 		Config: map[string]any{"query": "{{elapsed}}"}}
@@ -112,7 +110,7 @@ func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration,
 	return all
 }
 
-// measurements returns the number of measurements of a metric that never fails; 0: no limit.
+// measurements returns a passing metric's number of measurements; 0: no limit.
 func measurements(m rollout.Metric) int {
 	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
 		return k
@@ -120,8 +118,8 @@ func measurements(m rollout.Metric) int {
 	return m.Count
 }
 
-// trafficOf returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
-// numbers. Both have two digits, so that a Known helps while the evidence grows.
+// trafficOf returns the rate and stable's share of bad requests, recorded or assumed. Both have two digits, so that a
+// Known helps while the evidence grows.
 func trafficOf(s *rollout.State, w rollout.Workload, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	if s == nil || analysis.WindowOf(m) != analysis.WindowWeight {
@@ -150,14 +148,14 @@ func rounded(v float64, digits int) float64 {
 // Known has the figures of settings, so that equal settings are simulated once.
 type Known map[string]analysis.Detection
 
-// Fill sets the figures of detections. Each new setting takes about 0.1 s.
+// Fill sets the detections' figures, in about 0.1 s per new setting.
 func (k Known) Fill(all []Detection) {
 	for i := range all {
 		s := &all[i]
 		if s.Fix != "" {
 			continue
 		}
-		key, _ := json.Marshal(s.setting) // cannot fail: all numbers are finite
+		key, _ := json.Marshal(s.setting) // finite numbers always encode
 		if _, is := k[string(key)]; !is {
 			k[string(key)] = analysis.DetectionOf(s.setting)
 		}

@@ -1,5 +1,4 @@
-// Package strategies decides what happens to an app. Decide returns its next State from its render in Git, the recorded
-// State, the observed cluster and the time. Desired returns a State's objects. Both are pure functions.
-//
-// Package plan compiles a Rollout document to stages. Package workloads moves and counts the pods of workloads.
+// Package strategies decides what happens to an app. Decide returns the next State from Git, the recorded State, the
+// cluster and the time. Desired returns a State's objects. Both are pure functions. Package plan compiles documents to
+// stages; package workloads moves pods.
 package strategies

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A strategy that moves all users together may keep the old version's pods for a while. The release is then recorded as
-// stable, and Decide and Desired treat it as in flight. Reopened and withDraining convert between the two forms.
+// A strategy that moves all users together may keep old pods for a while. The release is then stable on record, and in
+// flight in Decide and Desired. Reopened and withDraining convert between the two forms.
 //
 // 	              on record                   in Decide and Desired
 // 	Phase         Healthy                     Paused: old pods stay; Promoting: old pods stop
@@ -18,7 +18,7 @@ import (
 // 	Release       –                           the new version
 // 	Draining      old version and progress    not nil
 
-// withDraining records a release as stable while old pods are kept. A rollback stays in flight.
+// withDraining leaves a rollback in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -32,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release in flight. Each workload needs one ready new pod. A workload
-// without replicas needs none, but no gate may keep it at its step.
+// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, without replicas,
+// no gate that keeps it at its step.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -60,13 +60,12 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether a workload without routes has passed its steps and has only new pods.
 func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis still
-// has to run. Such a release ends before the next release starts.
+// isMoving reports whether all requests already go to the release, and no analysis is left. Such a release ends before
+// the next starts.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -86,7 +85,6 @@ func isMoving(in Input) bool {
 	return in.Source != nil && moving
 }
 
-// settled makes a release stable after all requests go to it and its "after" hooks have run.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
 	if s.Draining != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
@@ -96,7 +94,7 @@ func settled(in Input, d Decision) Decision {
 		if d.Subject == "" {
 			return hooks
 		}
-		return d // the next pass starts the Jobs that run after the release
+		return d // the next pass starts the "after" Jobs
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
@@ -107,7 +105,6 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer keeps a stable release's old pods for a while, unless the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
@@ -131,7 +128,6 @@ func keepFormer(in Input) Decision {
 	return d
 }
 
-// removeFormer waits until all old pods are gone and no proxy uses the Service that the next release needs.
 func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range stagedIn(in) {
@@ -162,7 +158,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the next State.Pong: the workloads whose stable pods will be behind the pong Service.
+// swapped returns the next State.Pong: the workloads with stable pods behind the pong Service.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

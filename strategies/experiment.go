@@ -19,20 +19,18 @@ import (
 // If templates have weights, requests reach their pods from the record until the analyses end. The objects are removed
 // when proxies know the new routes, also in a rollback. Other rollbacks remove them with the first apply.
 
-// experimentAt returns a workload's experiment, and whether it runs. It never runs in a suspended workload.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	leaves := s.Phase == rollout.Aborting && workloads.IsHeld(s) && mayShare(m)
 	return w.Experiment, is && (isTried(s) || leaves) && !m.Suspended && !isSuspended(m)
 }
 
-// mayShare reports whether proxies may send requests to the pods of the present step's experiment.
 func mayShare(m workloads.Staged) bool {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to the experiment's pods. It waits for proxies, and for routers unless they refuse.
+// endShares ends the requests to experiments. It waits for proxies, and for routers unless they refuse.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -54,7 +52,7 @@ func hasExperimentPods(in Input, m workloads.Staged) bool {
 	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), hasPods)
 }
 
-// experimentObjects returns the objects of a state's experiments, except of a version with unknown manifests.
+// experimentObjects omits versions with unknown manifests.
 func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object) {
 	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)
@@ -107,7 +105,7 @@ func experimentsAhead(r *rollout.Render, known plan.Cache) (all []rollout.Object
 type experimentPods struct {
 	rollout.ExperimentTemplate
 	live    rollout.Revision
-	there   bool // the Deployment exists, and its controller has seen the newest generation
+	there   bool // the Deployment's newest generation is observed
 	serving int
 }
 
@@ -123,7 +121,6 @@ func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPod
 	})
 }
 
-// experimentRuns returns an experiment's analyses, which begin once its pods are available.
 func experimentRuns(m workloads.Staged) []runOf {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
@@ -134,8 +131,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	})
 }
 
-// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is missing. Latest or Stable
-// gets the pod-template-hash of the experiment's own pods, if any.
+// about adds the experiment's values, or returns false while a ReplicaSet is missing. Latest or Stable gets the hash of
+// the experiment's own pods, if any.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Since = *w.Available // the experiment's weights last from then on

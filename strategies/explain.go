@@ -10,30 +10,30 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Explanation describes one workload for display: its stages, observed pods and present wait.
+// Explanation describes a workload for display: stages, observed pods and present wait.
 type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  plan.Strategy
 	Steps     []ExplainedStep
-	Step      int            // index of the step in progress; len(Steps) if there is none
+	Step      int            // index of the present step; len(Steps) without one
 	Weight    int            // the new version's weight, out of Full
-	Pods      int            // the number of new pods that the step sets; 0 if the step sets a weight
+	Pods      int            // new pods that the step sets; 0 if it sets a weight
 	Full      int            // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed    bool           // whether weights are shares of requests, not only of pods
-	Routes    []string       // the names of the managed routes in force
-	Shares    map[string]int // weights in force of an experiment's Services, out of Full
-	Real      int            // the new version's actual percentage of requests or, without a router, of ready pods
+	Routed    bool           // weights are shares of requests, not only of pods
+	Routes    []string       // names of the managed routes in force
+	Shares    map[string]int // an experiment's weights in force by Service, out of Full
+	Real      int            // actual percentage of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more new pods exist than the step requests; "" without such pods
-	Waiting   string    // the present wait, "" if none
-	Due       time.Time // when a timed wait ends, zero if it is not timed
+	Surplus   string // why surplus new pods exist, or ""
+	Waiting   string
+	Due       time.Time // end of a timed wait, or zero
 }
 
 // ExplainedStep is one entry of the step list.
 type ExplainedStep struct {
-	Name   string // the user's name, "" if none
+	Name   string // the user's name, or ""
 	Text   string
 	Weight int
 }
@@ -44,7 +44,7 @@ type ExplainedRevision struct {
 	Role plan.Role // "" for a version that is neither stable nor new
 }
 
-// Explain describes each workload with a Rollout document, from the input of Decide.
+// Explain describes each workload with a Rollout document.
 func Explain(in Input) []Explanation {
 	in = in.prepared()
 	source := in.Head.Render
@@ -99,7 +99,6 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns why a workload waits, from the recorded state alone.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// rivals returns the metrics that share alpha with an analysis: all metrics of the release, or of the watch.
+// rivals returns all metrics of the release, or of the watch, which share alpha.
 func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	if w.before.IsZero() {
 		for _, m := range stagedIn(in) {
@@ -26,7 +26,7 @@ func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	return metrics
 }
 
-// relatives returns the runs whose evidence counts with an analysis: all runs of the present attempt, or of the watch.
+// relatives returns all runs of the present attempt, or of the watch.
 func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.AnalysisRun {
 	release := cmp.Or(in.State.Release, in.State.Stable)
 	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
@@ -35,7 +35,7 @@ func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.Analysis
 	})
 }
 
-// familyOf returns the family of a metric: all metrics of a release that compare versions and can fail the release.
+// familyOf returns a metric's family: the metrics of a release that compare versions and can fail the release.
 func familyOf(all []rollout.Metric, m rollout.Metric) (f analysis.Family) {
 	if m.Compare == nil || m.DryRun {
 		return analysis.Alone(m)
@@ -49,13 +49,12 @@ func familyOf(all []rollout.Metric, m rollout.Metric) (f analysis.Family) {
 		}
 	}
 	if f.Compared == 0 || f.Sequential == 0 && analysis.IsSequential(m) {
-		return analysis.Alone(m) // the metric is not in the documents of the release
+		return analysis.Alone(m) // not in the documents of the release
 	}
 	return f
 }
 
-// weighed adds a measurement to a metric's evidence, and fails it if the evidence in runs, all runs of the release,
-// suffices.
+// weighed adds a measurement to the evidence, and fails the metric if the evidence of all runs suffices.
 func weighed(
 	f analysis.Family, runs []rollout.AnalysisRun, m rollout.Metric, got Measured,
 ) (rollout.Measurement, *rollout.Sequential) {
@@ -74,7 +73,6 @@ func weighed(
 	return analysis.Weigh(m, before, got.Look, got.Since, got.Measurement, f)
 }
 
-// isSteady reports whether a workload is at a step that does not change the weight.
 func isSteady(m workloads.Staged) bool {
 	switch m.Stage().Wait.(type) {
 	case plan.NoWait, plan.PodsWait:

@@ -16,25 +16,25 @@ type Forecast struct {
 	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed   bool // weights are shares of requests, not only of pods
 	Stages   []ForecastStage
-	Begins   time.Time     // lower bound; zero if unknown, because the calendar never opens
+	Begins   time.Time     // lower bound; zero if the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
-	AtLeast  time.Duration // the least duration of all stages, without waits for the calendar
-	Gates    int           // the number of promotions that users must make
-	Watch    time.Duration // the time after the release in which a failed analysis returns the app; 0: none
-	WayBack  time.Duration // the duration of this return, if each batch of pods is ready within progressDeadlineSeconds
+	AtLeast  time.Duration // least duration of all stages, without waits for the calendar
+	Gates    int           // promotions that users must make
+	Watch    time.Duration // time after the release in which a failed analysis returns the app; 0: none
+	WayBack  time.Duration // the return's duration, if each batch is ready within progressDeadlineSeconds
 }
 
-// ForecastStage is one entry of a Forecast: a stage of the release, or the promotion at the end of the release.
+// ForecastStage is a stage of the release, or the promotion at its end.
 type ForecastStage struct {
-	Name      string // the stage's name from the user or the strategy, "" if none
+	Name      string // name from the user or the strategy, or ""
 	Text      string // such as "setWeight 20"
 	Weight    int    // the new version's weight, out of Forecast.Full
-	Canary    int    // new pods at the end of the stage
-	Stable    int    // old pods at the end of the stage
+	Canary    int    // new pods at the stage's end
+	Stable    int    // old pods at the stage's end
 	Wait      string // a constant, such as WaitPods
 	AtLeast   time.Duration
 	Enters    time.Time // lower bound; zero if unknown
-	Shut      string    // the window or freeze that delays the stage, "" if none
+	Shut      string    // the window or freeze that delays the stage, or ""
 	Timeout   time.Duration
 	OnTimeout string // what a gate does after Timeout
 }
@@ -50,9 +50,9 @@ const (
 // Planned is the input of a forecast.
 type Planned struct {
 	Spec     rollout.Spec
-	Replicas int  // pods of the workload
-	Fast     bool // the version was verified before, so it has no pauses, weights or windows
-	First    bool // no pod of the workload serves yet, so the release has no steps
+	Replicas int
+	Fast     bool // verified before, so without pauses, weights and windows
+	First    bool // no pod serves yet, so the release has no steps
 	From     int  // index of the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
@@ -110,9 +110,9 @@ type forecaster struct {
 	in    Planned
 	plan  *plan.Compiled
 	step  int
-	last  plan.Counts // the counts at the end of the previous stage
+	last  plan.Counts // counts at the previous stage's end
 	at    time.Time
-	known bool // whether "at" is a lower bound; if false, no bound is known
+	known bool // "at" is a lower bound; false: unknown
 }
 
 func (c *forecaster) moment() time.Time {
@@ -140,7 +140,7 @@ func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
 	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}
 	m.Workload, m.Step = c.in.Spec.Workload, c.step
-	n := m.Kind().Reached(m, m.Want()) // some kinds keep the additional new pods of an earlier, larger step
+	n := m.Kind().Reached(m, m.Want()) // some kinds keep new pods of an earlier, larger step
 	out := ForecastStage{
 		Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: n.Canary, Stable: n.Stable, Enters: c.moment(),
 	}
@@ -206,8 +206,7 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 	}
 }
 
-// waitForAnalysis sets the least duration of an analysis. For example, 5 measurements at an interval of 1m take 4m,
-// because the first measurement is immediate.
+// waitForAnalysis sets an analysis' least duration: 5 measurements at 1m take 4m, because the first is immediate.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
@@ -217,21 +216,20 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	}
 }
 
-// rollingUpdate returns the least duration of a rolling update that starts the missing pods.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration(batches(spec, n, missing, extra)) * plan.MinReady(spec)
 }
 
-// batches returns in how many batches a rolling update starts the missing pods. At most maxSurge + maxUnavailable pods
-// start per minReadySeconds. The parameter extra replaces a smaller maxSurge. For example, 10 pods with maxSurge 2 and
-// maxUnavailable 1 start in four batches.
+// batches returns in how many batches a rolling update starts the missing pods, at most maxSurge + maxUnavailable per
+// minReadySeconds. A larger extra replaces maxSurge. For example, 10 pods with maxSurge 2 and maxUnavailable 1 start in
+// four batches.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn
 }
 
-// GoesOn returns each workload's progress if the release in flight continues with the steps in head. If back is true,
-// it is first rolled back, and then starts again at its first step.
+// GoesOn returns each workload's progress if the release continues with the steps in head. If back is true, it is first
+// rolled back and starts again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	// The requests to experiments have ended by then.
 	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })
@@ -239,7 +237,7 @@ func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []
 	return d.State.Progress, d.Rollback
 }
 
-// IsFast reports whether a release skips pauses and weights because its version was verified before.
+// IsFast reports whether a version verified before skips pauses and weights.
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

@@ -18,22 +18,21 @@ type gate struct {
 	verdict func(Input, workloads.Staged) verdict
 }
 
-// verdict is the result of a gate.
 type verdict struct {
 	done   bool
-	by     string    // the author whose promotion opened the gate; "" if no promotion was needed
-	text   string    // text for users about the wait
-	paused bool      // the gate waits for users or the clock, not for pods
-	due    time.Time // when a timed wait ends, zero if the wait is not timed
-	broken string    // why the gate cannot open by itself; "" if it may
-	route  bool      // the step's pods are ready, so its weight and routes may be applied
+	by     string // author of the opening promotion, or ""
+	text   string
+	paused bool      // waits for users or the clock, not for pods
+	due    time.Time // end of a timed wait, or zero
+	broken string    // why the gate cannot open by itself, or ""
+	route  bool      // pods are ready, so the step's weight and routes may apply
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // the workload has no replicas, so it advances with the other workloads
-	begins bool      // the experiment's pods are available, so its duration and analyses begin
+	rides  bool      // without replicas, the workload advances with the others
+	begins bool      // experiment pods are available, so duration and analyses begin
 	shares bool      // with route: requests also reach the experiment's pods
 }
 
-// gates lists the gates in their order. The first closed gate keeps a workload at its step. No gate delays a rollback.
+// gates lists the gates in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -45,7 +44,7 @@ var gates = gateList{
 	{"window", gateWindow},
 }
 
-// fullGates are the gates that still apply after a full promotion.
+// fullGates apply even after a full promotion.
 var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
@@ -66,7 +65,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a workload at its step while its document says "paused: true" or the promotion file "hold".
+// gateHold obeys "paused: true" in the document and "hold" in the promotion file.
 func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -74,7 +73,6 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder names the promotion file or document that holds a release; "" without a hold.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -85,7 +83,6 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	return ""
 }
 
-// keptBack returns holder's text for the head's release, before this release starts.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -94,7 +91,6 @@ func keptBack(in Input) string {
 	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
-// gateHealed waits until the cluster has accepted the step's objects.
 func gateHealed(in Input, m workloads.Staged) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
@@ -116,7 +112,6 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because all others have moved.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
@@ -154,7 +149,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns a hold's reason from the promotion file. The recorded state has only the author.
+// reasonOf reads the promotion file, as the recorded state has only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -162,7 +157,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld takes a missing author from the recorded hold. A new process may not know the author.
+// whoHeld takes a missing author from the recorded hold.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -200,8 +195,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow waits while the calendar allows no releases. A step or promotion that has begun still finishes. A verified
-// version is not delayed, because users may need to return to it.
+// gateWindow waits while the calendar allows no releases. A step or promotion that has begun finishes. A verified
+// version is not delayed, as users may need it.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -215,8 +210,8 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow keeps an app at its commit while the calendar allows no releases or the head's release is on hold. The
-// message has the time when the calendar opens, if known.
+// waitForWindow keeps an app at its commit while the calendar or a hold delays the head's release. The message has the
+// calendar's opening time, if known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -250,7 +245,7 @@ func beforeRelease(s *rollout.State) {
 	}
 }
 
-// untilOnly returns a recorded message without commit and author, because a new process may not know them.
+// untilOnly removes commit and author, which a new process may not know.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
@@ -269,8 +264,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters waits until all routers have accepted the routes and all proxies use them. If users have edited the
-// present weight, the gate first waits until pods are ready for the new weight.
+// gateRouters waits until routers accept the routes and proxies use them. After an edit of the present weight, it first
+// waits for the new weight's pods.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)
@@ -285,7 +280,7 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a restarted process waits again, but the phase must not change
+			paused: in.State.Phase == rollout.Paused, // a restarted process waits again in the same phase
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:

@@ -12,28 +12,28 @@ import (
 )
 
 // Without a release in flight, an app is healthy when its pods are ready and no object reports a problem. A problem is
-// recorded only after a deadline, and removed after a minute of health, so that a node drain makes no commit.
+// recorded after a deadline, and removed after a minute of health, so that node drains make no commit.
 const (
-	healthDeadline = 10 * time.Minute // time without progress, unless a document sets another deadline
+	healthDeadline = 10 * time.Minute // time without progress, unless a document sets a deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // another manager that undoes an apply does so within this time
+	takenFor       = 10 * time.Second // another manager undoes an apply within this time
 )
 
-// Health holds when an app and its objects became healthy or unhealthy, as one process observed them.
+// Health holds since when an app and its objects are healthy or unhealthy, as one process observes.
 type Health struct {
-	HealthySince time.Time // zero if the app is not healthy
+	HealthySince time.Time // zero if unhealthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Lasts        string    // failures that stop no release and that no retry ends: rollout.ErrOverwritten, ErrUnlabelled
-	Why          string    // all other failures of the last apply, also in a release; "" if the apply succeeded
-	Taken        time.Time // when an apply first succeeded after a failure; reset to zero after takenFor
+	Lasts        string    // failures that stop no release and no retry ends: rollout.ErrOverwritten, ErrUnlabelled
+	Why          string    // other failures of the last apply, also in a release; "" after success
+	Taken        time.Time // first success after a failure; zero again after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // the largest number of ready pods since then; a larger number is progress
-	Left  int // the old pods of a restart at the last observation, -1 without a restart; a smaller number is progress
+	Ready int // largest number of ready pods since then; a larger number is progress
+	Left  int // old pods of a restart when last observed, -1 without a restart; fewer is progress
 }
 
 // Seen returns the health after another observation. During a release, it is zero: releases have own deadlines.
@@ -62,8 +62,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply, from the errors for Lasts and Why. An earlier failure stays until Seen
-// clears it.
+// Applied returns the health after an apply, from the errors for Lasts and Why. Seen clears an earlier failure.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
 	if errors.Is(other, rollout.ErrOverwritten) { // an apply without a release in flight returns it
 		lasting, other = errors.Join(other, lasting), nil
@@ -84,13 +83,13 @@ func isResting(s rollout.State) bool {
 
 type ailment struct {
 	ref      rollout.Ref
-	why      string // text for users, which changes often
-	ready    int    // ready pods
-	left     int    // pods that a restart has yet to delete; -1 if no restart has begun, or if none may delete pods now
+	why      string // for users; changes often
+	ready    int
+	left     int // pods that a restart has yet to delete; -1 if none has begun or may delete now
 	deadline time.Duration
 }
 
-// Ailing describes the unhealthy objects of an app; "" during a release.
+// Ailing describes the unhealthy objects; "" during a release.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
@@ -105,14 +104,14 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the unhealthy objects, sorted. It counts new pods, as a workload's status also counts old pods.
+// unhealthy returns sorted objects. It counts new pods, as a workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	for _, a := range []ailment{{why: in.Health.Lasts}, {why: in.Health.Why, deadline: failedDeadline}} {
 		if a.why != "" {
 			all = append(all, a)
 		}
 	}
-	var wanted map[rollout.Workload]rollout.Hash // the versions that workloads should run; empty if they are unknown
+	var wanted map[rollout.Workload]rollout.Hash // versions that workloads should run; empty if unknown
 	if in.Source != nil && in.Source.Commit.ID == in.State.Source {
 		wanted = in.Source.Templates
 	}
@@ -138,7 +137,7 @@ func unhealthy(in Input) (all []ailment) {
 		}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
-			pods = "new pods" // pods of other versions are ready as well
+			pods = "new pods" // other versions have ready pods as well
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
 		all = append(all, a)
@@ -148,7 +147,7 @@ func unhealthy(in Input) (all []ailment) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
-			continue // the object has the app's label but is not in the inventory
+			continue // labelled, but not in the inventory
 		}
 		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
 		if t.Failed {
@@ -160,13 +159,12 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether health depends on a workload's pods. Without a document, only Deployments count.
+// isCounted reports whether a workload's pods affect health. Without a document, only Deployments count.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := in.Source.Spec(w)
 	return staged || w.Kind == ""
 }
 
-// withHealth records health problems after a deadline, and health after a minute.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -15,7 +15,6 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition for a release's hooks, or false if all have ended.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -28,7 +27,7 @@ func runHooks(
 		})
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
-			return beginHook(in, r, h, when, release), true // the hook has not run yet, or has changed since
+			return beginHook(in, r, h, when, release), true // the hook is new or has changed
 		case when == rollout.HookAbort: // after a failed abort hook, the next hook runs
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
@@ -39,7 +38,6 @@ func runHooks(
 	return Decision{}, false
 }
 
-// runsAgain reports whether users have asked for a retry since the hook's last run.
 func runsAgain(in Input, run rollout.HookRun) bool {
 	if !in.Promotion.Says(rollout.Retry, run.Release) {
 		return false
@@ -48,7 +46,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook that holds the app, or "". Users can retry it.
+// FailedHook returns the failed hook that holds the app until a retry, or "".
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -79,16 +77,15 @@ func Disregarded(in Input) (all []rollout.HookRun) {
 	return all
 }
 
-// isAnother reports whether a hook's manifest has changed since the run.
 func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft limits the recorded runs of hooks that left Git, such as hooks with random names.
+// mostLeft limits recorded runs of hooks that left Git, such as with random names.
 const mostLeft = 20
 
-// beginHook records a run before the Job is created. It first deletes interrupted and surplus old Jobs, because a Job
-// without a recorded run is never deleted.
+// beginHook records a run before its Job exists. It first deletes interrupted and surplus Jobs, because a Job without a
+// record is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -100,7 +97,7 @@ func beginHook(
 		isIts := run.Name == h.Name()
 		isLeft := run.Release != release.Hash && !slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 			h, is, err := hook.Of(o)
-			return is && err == nil && h.Name() == run.Name // if no hook has the name, users may have renamed the hook
+			return is && err == nil && h.Name() == run.Name // users may have renamed the hook
 		})
 		counts := isIts || isLeft && unversioned(run.Name) == unversioned(h.Name())
 		if counts {
@@ -119,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // after a failed deletion (Stuck), the run is kept, so a later pass deletes the Job
+			continue // after a failed deletion (Stuck), a later pass deletes the Job
 		}
 		if isIts {
 			run.Log = "" // only the newest log is kept
@@ -146,8 +143,8 @@ func beginHook(
 	return d
 }
 
-// unversioned removes parts with a digit from a hook's name: ns/migrate-v12 becomes ns/migrate. Many names have a
-// version, because Jobs are immutable.
+// unversioned removes name parts with a digit: ns/migrate-v12 becomes ns/migrate. Jobs are immutable, so many names
+// have a version.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -161,9 +158,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook observes the running hook and records its end. It also waits for another release's hook, because migrations
-// must not overlap. It interrupts another release's Job if the Job's annotation allows that, or if the pod does not
-// start.
+// awaitHook records the running hook's end, even of another release, because migrations must not overlap. It interrupts
+// another release's Job if an annotation allows that, or if the pod does not start.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -201,7 +197,7 @@ func awaitHook(
 	}
 	next := run
 	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
-		return d // another process may have recorded the run and be about to create the Job
+		return d // another process may be about to create the Job
 	}
 	switch over, isOver := endOf(in.Now, run, its, state); {
 	case !known:
@@ -225,8 +221,8 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with its Job's result. The result isOver is false while the Job runs. A Job is late a minute
-// after its hook's deadline. The hook is nil if Git no longer has it.
+// endOf returns a run with its Job's result; isOver is false while the Job runs. A Job is late a minute after its
+// hook's deadline. The hook is nil if no longer in Git.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

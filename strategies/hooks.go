@@ -11,20 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Hooks are Jobs that run around a release. A Job's start and end are recorded first, so that a restarted process finds
-// the Job again.
+// Hooks are Jobs around a release. A Job's start and end are recorded first, so that a restarted process finds the Job.
 //
 // 	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
-// A "before" Job runs before any change to the app. An "after" Job runs once the release gets all requests, before the
-// release is stable. An "abort" Job runs after the rollback. Only one Job runs at a time, even of different releases.
+// A "before" Job precedes any change to the app. An "after" Job runs once the release gets all requests, before it is
+// stable. An "abort" Job runs after the rollback. Only one Job runs at a time, even of different releases.
 
-// HookJob is a Job to look up. If Make is set, a missing Job is created.
+// HookJob is a Job to look up or, with Make, to create if missing.
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
-	Delete bool             // delete the Job instead of a look-up
-	Needs  []rollout.Object // objects to apply before the Job
+	Delete bool             // delete instead of look up
+	Needs  []rollout.Object // applied before the Job
 }
 
 // Key returns the Job's namespace and name.
@@ -32,9 +31,9 @@ func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Nam
 
 const startsWithin = 10 * time.Second
 
-const again = 2 * time.Second // the interval at which a running Job is observed
+const again = 2 * time.Second // interval at which a running Job is observed
 
-// started runs the Jobs before a release, and then returns start.
+// started returns start after the "before" Jobs.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -43,7 +42,7 @@ func started(in Input, start Decision) Decision {
 	isUnchecked := source != in.State.Source && !hasKey(in.Answers.Accepted, source)
 	if !begun && runningHook(in.State) < 0 &&
 		(isUnchecked || len(hooksAt(in, head, rollout.HookBefore, release)) == 0) {
-		return start // the API server checks the whole commit before the hooks
+		return start // the API server checks the commit before the hooks
 	}
 	rejection, is := in.State.IsRejected(release.Hash)
 	switch {
@@ -58,8 +57,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that hooks, a freeze, a window or a hold keep from starting, or nil. It is nil for a first
-// deployment outside its window, which users cannot abort.
+// Coming returns the release that hooks, a freeze, a window or a hold delay, or nil. It is nil for a first deployment
+// outside its window, which users cannot abort.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -69,12 +68,11 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // the release is no longer at the head
+		return nil // the head has another release
 	}
 	return &release
 }
 
-// keptByHook holds an app while a hook that must precede the next change runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -94,8 +92,7 @@ func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the changed hooks of a commit without a new version before the rest is applied. A new hook first runs
-// with the next version.
+// changed runs a commit's changed hooks before its other changes. A new hook first runs with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -105,7 +102,7 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := changedHooks(in)
 	unheld := in
-	unheld.Promotion = nil // an earlier hold was for the release that is stable now
+	unheld.Promotion = nil // an earlier hold was for the present stable release
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
@@ -127,7 +124,6 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head's render with only its changed hooks.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -137,7 +133,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. They run when the old pods are gone.
+// changesHooks reports changed hooks without a new version. They run when the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -146,7 +142,6 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs the "after" hooks before a release becomes stable; false if none is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -155,11 +150,10 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// rolledBack runs the abort hooks after a rollback; false if none is left.
 func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
-	case s.Release.Hash == s.Stable.Hash: // after StartOver on a new cluster, no release was rolled back
+	case s.Release.Hash == s.Stable.Hash: // after StartOver, no release was rolled back
 		return Decision{}, false
 	case in.Unread:
 		return Decision{State: s, Waiting: "the commit of the abandoned release to be read"}, true
@@ -167,7 +161,6 @@ func rolledBack(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf returns the known render of a version, else nil.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -187,11 +180,11 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job deleted for a newer release, once the newer hook begins. A Job that is deleted
-// earlier would be created again.
+// interrupted is the message of a Job deleted once a newer release's hook begins. A Job deleted earlier would be
+// created again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay unchanged for the running Job.
+// IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {
@@ -203,7 +196,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks observes a running Job after its release has ended, such as by a revert, to record its end.
+// withHooks records the end of a Job whose release has ended, such as by a revert.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {
@@ -215,7 +208,6 @@ func withHooks(in, given Input, d Decision) Decision {
 	return d
 }
 
-// failed returns the decision after a failed hook, which stops the release.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
@@ -265,7 +257,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hook runs as past. A running hook still delays the next hook.
+// pastHooks marks all runs as past. A running hook still delays the next hook.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

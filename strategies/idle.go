@@ -14,7 +14,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // no stable version serves, so the app is not Degraded
+		if in.State.Stable == nil { // without a stable version, the app is not Degraded
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -25,9 +25,9 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // the head lacks a document; following the head would release the rejected version
+		return degraded(in, rejection) // a head without a document would release the rejected version
 	}
-	// A renamed workload counts as new, even if its hash is the same.
+	// A renamed workload counts as new, even with an equal hash.
 	if target == "" || s.Stable != nil && target == s.Stable.Hash && !noneRuns(in) {
 		return changed(in, follow(in))
 	}
@@ -52,7 +52,7 @@ func decideAtRest(in Input) Decision {
 	if rejection, ok := s.IsRejected(target); ok {
 		return degraded(in, rejection)
 	}
-	i := runningHook(s) // once a release's hooks have started, the calendar does not delay the release
+	i := runningHook(s) // the calendar does not delay a release with started hooks
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
 		(i < 0 || s.Hooks[i].Release != target) {
 		return d
@@ -68,8 +68,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no Rollout documents, or nil if unknown. Without documents
-// but with hooks, it is the app's content; else it has the templates from unstaged.
+// standing returns the running version of an app that had no documents; nil if unknown. With hooks and without
+// documents, it is the content; else it has the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -85,7 +85,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the pod templates of workloads that get their first document and run only Git's version.
+// unstaged returns the templates of workloads that get their first document and run only Git's version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -101,9 +101,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would get a new version without steps. Its first Rollout document and a new version
-// share a commit, and its previous version is unknown or not on all pods. A return to a version that still has pods is
-// allowed.
+// unsettled returns why a workload would skip steps. A new version comes with its first document, and its previous
+// version is unknown or not on all pods. A return to a version that still has pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -132,7 +131,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds workloads with a first Rollout document to the stable version, so that the next version has steps.
+// joined adds workloads with a first document to the stable version, so that the next version has steps.
 func joined(in Input) rollout.State {
 	s, templates := in.State, unstaged(in)
 	if len(templates) == 0 {
@@ -150,18 +149,16 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no workload of the head has a stable version.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
 
-// follow applies a commit without a new version, such as a change of Services, to an app at rest.
 func follow(in Input) Decision {
 	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
-		s.Stable = nil // no Rollout documents are left, so the app has plain Deployments
+		s.Stable = nil // no documents are left, only plain Deployments
 	}
 	if in.Source == nil || in.Source.Digest != in.Head.Render.Digest {
 		s.Source = in.Head.Commit.ID
@@ -175,13 +172,12 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision while the head has a rejected version.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// The text names no commit to revert, because the recorded state does not say which commit brought this version.
+	// The recorded state does not say which commit to revert.
 	retry := map[bool]string{true: "decision: retry", false: "its Rollout document"}[CanRetry(in)]
 	other := ""
 	if rejection.Hook != "" {
@@ -199,7 +195,6 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -207,14 +202,13 @@ func withRetry(in Input) Input {
 	return in
 }
 
-// isTriedAgain reports whether a rejected release may start again, after a retry or a change of its failed hook.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless that version is stable. It ignores missing documents.
+// Rejection returns the rejection of the head's version, unless it is stable. It ignores missing documents.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -227,7 +221,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether users can retry the head's version: it was rejected, and no document is missing.
+// CanRetry reports whether the head's version was rejected and no document is missing.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

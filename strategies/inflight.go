@@ -58,11 +58,10 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// leave decides about a release in flight when the head has another version.
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
-		return complete(in) // all users are on the first version, so the next version has steps
+		return complete(in) // all users are on the first version, so the next has steps
 	}
 	switch {
 	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads already serve beside the first deployment
@@ -101,7 +100,6 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat returns why the release in flight must be rolled back, or "".
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -112,7 +110,7 @@ func mustRetreat(in Input) string {
 	case RequestedAbort(in) != "":
 		return RequestedAbort(in)
 	case s.Draining != nil:
-		return watchFailed(in) // the release is stable, so only an abort or its watch rolls it back
+		return watchFailed(in) // only an abort or its watch rolls a stable release back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {
@@ -132,7 +130,7 @@ func abortedBy(p *rollout.Promotion) string {
 	return reason
 }
 
-// advance moves each workload by at most one step. The app is Promoting once all workloads have passed their steps.
+// advance moves each workload by at most one step.
 func advance(in Input) Decision {
 	if areMoved(in, in.State.Progress) {
 		if d, waits := afterwards(in); waits {
@@ -186,8 +184,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod can change the decision: with a router, when proxies know it. If updates are
-// in place or pods are surplus, it may replace a pod after minReadySeconds, also during a pause.
+// nextPod returns when a pod can change the decision: ready or, with a router, known to proxies. In place or with
+// surplus pods, a pod may be replaced after minReadySeconds, also during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -228,7 +226,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that a workload lost its replicas or has replicas again. The step begins anew.
+// suspended records that replicas were lost or are back. The step begins anew.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -239,7 +237,6 @@ func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// moveOf returns the progress after a verdict, and a text about the change, "" without one.
 func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -283,8 +280,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision if no workload moves. The app is Paused while all workloads wait for users or the clock.
-// The app is Stalled after a deadline, or if a gate cannot open by itself.
+// rest decides if no workload moves. Paused: all wait for users or the clock. Stalled: a deadline has passed, or a gate
+// cannot open by itself.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -374,7 +371,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason keeps a stall's recorded reason, because messages about pods often change.
+// toldReason keeps a stall's reason, because messages about pods often change.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason

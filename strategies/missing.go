@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the render of State.Source with "paused" from the head, which users may edit.
+// followed returns State.Source's render with the head's "paused", which users may edit.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports whether Git has lost a stable workload and has a new workload with another version, and names both.
-// All pods of the new workload would start together, without steps and gates.
+// Renamed names a lost stable workload and a new workload with another version. All pods of the new workload would
+// start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -73,7 +73,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the release hash that the head would have if no workload had lost its Rollout document.
+// askedFor returns the head's release hash as if no workload had lost its document.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -89,8 +89,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the document of a workload in flight. If so, the app is held, except
-// during promotion. If the head has the stable version's pod templates, the release is reverted instead.
+// LacksDocument reports whether a head lacks the document of a workload in flight. The app is then held, except during
+// promotion. If the head has the stable pod templates, the release is reverted instead.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload that Git has without its Rollout document. An apply of its object would replace all pods.
+// lostSpec returns a workload without its Rollout document in Git. An apply of its object would replace all pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	p, lost := rollout.Find(in.State.Progress, func(p rollout.Progress) bool {
 		_, has := in.Head.Render.Spec(p.Workload)
@@ -114,7 +114,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if it differs, from source.
+// releaseSpecs returns the release's specs: from the head or, if it differs, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

@@ -13,11 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates during one attempt of one release, named by its hash, and may name workloads and steps.
-// State.Spent is the digest of a file without effect: for an earlier attempt, changed steps, or a version that already
-// serves all users.
+// A promotion file opens gates of one attempt of one release, named by its hash, and may name workloads and steps.
+// State.Spent is the digest of a file without effect: for an earlier attempt, changed steps, or an already serving
+// version.
 
-// prepared removes an unusable head or promotion file, and adds a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,7 +29,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids a promotion that skips or shortens a step, or "".
+// refusal returns the policy rule against a promotion, or "".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -60,13 +59,13 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether State.Spent has the promotion file's digest. For a used retry, see Rejection.Promotion.
+// isSpent compares digests. For a used retry, see Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate records a promotion file for the stable version as spent, so that no later release uses it.
+// withoutLate records a promotion of the stable version as spent, so that no later release uses it.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
 		p.Decision != rollout.Retry && p.Decision != rollout.Restart {
@@ -80,7 +79,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns State.Spent at the end of a release: the promotion used last.
+// spend returns the next State.Spent: the promotion used last.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -88,7 +87,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect, or "". A file for a past release returns "".
+// Ignored returns why the promotion file has no effect, or "", also for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -121,7 +120,7 @@ func Ignored(in Input) string {
 	return namesNoStep(in.prepared())
 }
 
-// withIgnored records that a policy forbids the promotion file, as readers of Git cannot see the policy.
+// withIgnored records a policy's refusal, as readers of Git cannot see the policy.
 func withIgnored(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d
@@ -142,7 +141,7 @@ func withIgnored(in, given Input, d Decision) Decision {
 }
 
 // NamesNoStep returns an error text if a promotion names a step that its release lacks. It skips other releases and
-// workloads without steps, because a promotion file may outlive the steps.
+// workloads without steps, because the file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -187,7 +186,7 @@ func Gate(in Input) (step int, shut bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that need one now, or nil.
+// Key returns the promotion that opens exactly the gates that need one, or nil.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -211,8 +210,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns a promotion through a step of each workload. Steps count from 1, and an empty map means all. If
-// State.Spent is set, the promotion has a time, which changes its digest.
+// KeyThrough returns a promotion through a step of each workload, from 1. An empty map means all. If State.Spent is
+// set, a time changes the promotion's digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -234,7 +233,7 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file lets a workload pass its present step.
+// IsOpen reports whether the promotion file lets a workload pass its step.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
@@ -271,7 +270,7 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads at a wait that ends without a user, and that a promotion can end early.
+// early returns the workloads at waits that a promotion ends early.
 func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !m.Stage().Wait.Traits().Early {

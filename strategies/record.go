@@ -10,10 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// No step covers replicas and the limits of autoscalers: a release changes them immediately, and a rollback keeps them.
-// During a rollback or a freeze, State.Source is an older commit, so State.Replicas records the values of the head.
+// No step covers replicas and autoscaler limits: a release changes them immediately, and a rollback keeps them. In a
+// rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
-// withReplicas records the head's replicas if they may differ from State.Source.
 func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -50,8 +49,8 @@ func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	})
 }
 
-// withMark keeps the serial number in the workloads' labels (State.Mark) if neither pods nor routes change, such as
-// when a pause begins. A new number alone would cause three writes by the Deployment controller.
+// withMark keeps the serial number in labels (State.Mark) if neither pods nor routes change, such as in a pause. A new
+// number alone would cause three writes by the Deployment controller.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):
@@ -63,7 +62,7 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states have the same objects: both at steps of one release, or with only another watch.
+// isStill reports whether two states have the same objects.
 func isStill(in Input, a, b rollout.State) bool {
 	if a.Watch != nil && a.Release == nil && b.Release == nil { // a watch and its analyses affect no object
 		a, b = unmoved(a), unmoved(b)

@@ -10,23 +10,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A restart deletes all pods that were created before the requested time, while no release is in flight. Kubernetes
-// starts pods of the same version. The pods' creation times show the progress, so a restart is not recorded.
+// A restart deletes all pods created before the requested time, while no release is in flight. Kubernetes starts pods
+// of the same version. Their creation times show the progress, so a restart is not recorded.
 
 // apart is the largest clock difference to the API server with which no pod restarts twice. A new pod's creation time
-// is from the API server's clock, and must not be before the restart.
+// must not be before the restart.
 const apart = 5 * time.Second
 
 type restart struct {
 	spec rollout.Spec
 	at   time.Time
-	left []rollout.Pod        // the pods to replace
-	now  []workloads.Eviction // the pods to delete now
-	due  time.Time            // when the next pod may be deleted; zero if this pod must wait for other pods
+	left []rollout.Pod        // pods to replace
+	now  []workloads.Eviction // pods to delete now
+	due  time.Time            // the next deletion; zero while it depends on other pods
 }
 
-// restarts returns a restart for each workload with a Rollout document, or none unless the app is at rest and all
-// watches work.
+// restarts returns a restart for each workload with a document, none unless the app is at rest and all watches work.
 func restarts(in Input) (all []restart) {
 	if in.Source == nil || in.State.Draining != nil || in.Observed.Unseen != "" || !isResting(in.State) {
 		return nil
@@ -47,8 +46,7 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes restarts, and returns when the next pod may be deleted, or zero if this pod must wait for other
-// pods. The text is empty once all pods are newer.
+// Restarting describes restarts, "" once all pods are newer; due is zero while pods wait for others.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {

@@ -14,8 +14,8 @@ type PodRole struct {
 	Pod                 rollout.Pod
 }
 
-// PodRoles returns the pods whose labels and annotations by role must change. Pods of the stable version are stable or
-// active. Pods of a release's new version are canary or preview. Pods of other versions have no role.
+// PodRoles returns the pods whose role metadata must change. Stable pods are stable or active, a release's new pods are
+// canary or preview, and other versions have no role.
 func PodRoles(in Input) (all []PodRole) {
 	if in.Source == nil || in.Observed.Unseen != "" {
 		return nil

@@ -14,12 +14,12 @@ import (
 type cause struct {
 	reason string
 	to     string
-	hook   rollout.HookRun // the failed hook, or the zero value
+	hook   rollout.HookRun // zero if no hook failed
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to the stable version. Requests move immediately. The new pods stay while proxies learn
-// the routes, and for a rejected release at least for its abortDelay. The app then applies why.to.
+// rollback begins a rollback. Requests move immediately. New pods stay while proxies learn the routes, and for a
+// rejected release at least abortDelay. The app then applies why.to.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -27,7 +27,7 @@ func rollback(in Input, why cause) Decision {
 		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
 			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied a rollback that is not recorded. Then no pod is left that must stay.
+	// Another process may have applied an unrecorded rollback. Then no pod must stay.
 	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
@@ -52,7 +52,6 @@ func rollback(in Input, why cause) Decision {
 	}
 }
 
-// rejected records a rejection of the release, and removes its hash from the verified hashes.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -65,8 +64,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the specs' longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, because
-// new pods would get requests, and in place, as stable pods replace the new pods.
+// abortDelay returns the longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, as new pods
+// would get requests, and in place, as stable pods replace new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -78,7 +77,6 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting continues the rollback until it ends.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRollback(in); ok {
 		return d
@@ -102,7 +100,7 @@ func decideAborting(in Input) Decision {
 	}
 	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
-		// Git returned to stable during the rollback, so the newest commit becomes the rollback's target.
+		// Git returned to stable meanwhile, so the newest commit becomes the target.
 		to := *d.State.Rollback
 		to.To = in.Head.Commit.ID
 		d.State.Source, d.State.Rollback = to.To, &to
@@ -111,8 +109,8 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback. A version started by a retry
-// cannot be promoted, because the promotion file would replace the retry.
+// CanOvertake reports whether a full promotion would end the rollback. A retried version cannot be promoted, because
+// the promotion file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -121,8 +119,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback early for a full promotion, because the stable version may be broken. The rolling update
-// then replaces all pods without stages, while Services select all pods.
+// overtake ends a rollback for a full promotion, because the stable version may be broken. The rolling update then
+// replaces all pods without stages, while Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -136,7 +134,6 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRollback returns a rollback's next transition once new pods may stop or are gone.
 func finishRollback(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Rollback.To {
@@ -165,8 +162,8 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may stop: the recorded time, or earlier if the next release waits or new pods block
-// stable pods. It is never before all proxies know the routes.
+// drainAt returns when new pods may stop: the recorded time, or earlier if the next release waits or new pods block
+// stable pods. All proxies must know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop
@@ -182,7 +179,6 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether the head has a version that may start after the present release or rollback.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false
@@ -199,8 +195,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods, so that proxies learn the routes. It is 0 without a recorded
-// route. If the source, whose routes are in force, is lost, it uses the head.
+// settling returns how long proxies learn a rollback's routes; 0 without a recorded route. If the source with the
+// routes in force is lost, the head is used.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	var specs []rollout.Spec
@@ -208,8 +204,8 @@ func settling(in Input) time.Duration {
 		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. With in-place
-		// scaling, they need not stay, because the new version's Service now selects stable pods for matched requests.
+		// New pods need not stay with dynamicStableScale: the users' Service selects all pods. Nor in place: the new
+		// version's Service now selects stable pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

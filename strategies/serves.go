@@ -12,16 +12,15 @@ import (
 )
 
 // A release becomes stable, or a rollback ends, when its version has available pods and no other version has pods. Up
-// to maxUnavailable pods may be missing, because the last of a hundred pods may never become available.
+// to maxUnavailable pods may be missing, as the last of a hundred may never become available.
 
-// servesAll reports whether all users are on the release in flight, as serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
 		why, _ := unready(in, release.Since)
 		return why == ""
 	}
-	if specs == nil { // the release's commit cannot be read, so only the pods count
+	if specs == nil { // the release's commit is unreadable, so only pods count
 		for w := range release.Templates {
 			specs = append(specs, rollout.Spec{Workload: w})
 		}
@@ -32,7 +31,6 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs only one version, with as many available pods as maxUnavailable requires.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -40,20 +38,19 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods have one version and at least one is ready, ignoring the status.
+// isAllOn reports whether all pods have one version and one is ready, ignoring the status.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must be available: at least one, even if maxUnavailable is n.
+// available returns how many of n pods must be available: at least one.
 func available(spec rollout.Spec, live rollout.ObservedWorkload, n int) int {
 	return min(n, max(1, n-spec.Unavailable(live, n)))
 }
 
-// runsOnly reports whether a workload runs only one version. It counts the ReplicaSets' pods, because the Deployment's
-// status lags and, after a scale-down, omits pods.
+// runsOnly counts the ReplicaSets' pods, because the Deployment's status lags and, after a scale-down, omits pods.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
@@ -64,12 +61,11 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet of another version has pods, or may still create pods (Revision.Base, Late).
+// isOther reports whether another version's ReplicaSet has pods or may still create pods (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack describes the workloads not only at the stable version, and returns the earliest deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late
@@ -123,14 +119,14 @@ func Evictions(in Input) (all []workloads.Eviction) {
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})
 }
 
-// OrdersNodes reports whether a release in flight orders nodes by labels, and so needs Observed.Nodes.
+// OrdersNodes reports whether a release orders nodes by labels, and so needs Observed.Nodes.
 func OrdersNodes(in Input) bool {
 	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
 // lessRouted returns why missing pods reduce the new version's requests, and when that may end. New pods must first be
-// ready for wellFor, so that a crash loop causes only one transition.
+// ready for wellFor: a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

@@ -39,7 +39,6 @@ func decideFirst(in Input) Decision {
 	return d
 }
 
-// inOtherHands returns the first sign of another manager. Signs that prevent the adoption precede warnings.
 func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
 		return sign, false
@@ -50,7 +49,6 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption adopts workloads that run Git's templates. Others need a full promotion.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -93,7 +91,6 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit), true
 }
 
-// firstDeployment deploys the head without steps, because there is no stable version to protect.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
 	if release.Hash == "" {
@@ -128,7 +125,6 @@ func newRelease(in Input) rollout.Release {
 		Images: head.Images(), Serial: in.State.Serial + 1}
 }
 
-// startRelease starts the head's release at its first step. A verified version skips pauses and weights.
 func startRelease(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -149,8 +145,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns the stable release, with the commit of the source if that has the stable version. A rollback
-// then returns to the newest commit with this version.
+// newestStable returns stable with the source's commit if the source has this version, so that a rollback uses the
+// newest commit.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -164,7 +160,6 @@ func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -189,7 +184,6 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all steps are passed, and Paused if the rest wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -205,7 +199,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether version h was verified and is in each rollbackWindow, and is neither stable nor rejected.
+// isFast reports whether h was verified and is in each rollbackWindow, but neither stable nor rejected.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -216,7 +210,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version first in the list of verified hashes. If the list had the version, it drops newer versions.
+// remember puts a version first in the list. If the list had the version, newer versions are dropped.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])
@@ -225,8 +219,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns a state for a new cluster without workloads: a rollback to stable, after which Git's version starts
-// at its first step. Without a stable version, it returns false.
+// StartOver returns a state for a new cluster without workloads: a rollback to stable, then Git's version from its
+// first step. Without a stable version, it returns false.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

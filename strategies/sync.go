@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt applies a commit without a new version. After a change of steps, the release continues at the first changed
-// step or, if earlier, its present step. A change of the strategy or a routed Service rolls it back.
+// adopt applies a commit without a new version. After a change of steps, the release continues at the first changed or,
+// if earlier, its present step. A changed strategy or routed Service rolls it back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -25,12 +25,12 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // the promotion then removes workloads that are no longer in Git
+	for _, m := range stagedIn(in) { // the promotion then removes workloads that left Git
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
-			// Kubernetes is already replacing all pods, so a Service switch now would send all users to the first new pod.
+			// Kubernetes already replaces all pods, so a Service switch would send all users to the first new pod.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -62,16 +62,16 @@ func adopt(in Input) Decision {
 }
 
 type change struct {
-	old      *plan.Compiled // nil if the old commit cannot be read
-	same     int            // how many of the first stages are unchanged
-	changes  bool           // one of the later stages differs
-	restarts string         // the change that requires a rollback to the stable version, "" without such a change
+	old      *plan.Compiled // nil if unreadable
+	same     int            // number of unchanged first stages
+	changes  bool           // a later stage differs
+	restarts string         // the change that requires a rollback to stable, or ""
 }
 
-// changeOf compares the plans of the applied commit and of the head, both compiled now.
+// changeOf compares the applied plan with the head's, both compiled now.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := in.Source.Spec(m.Workload)
-	if !known { // without the commit, the recorded digest shows only whether stages changed
+	if !known { // the recorded digest shows only whether stages changed
 		if m.Digest() != m.Plan {
 			return change{changes: true}
 		}
@@ -98,9 +98,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps although the head has other steps. It ends with these
-// steps if they have moved all users and the head's steps have no switch, as the head's steps would send users to all
-// pods. It first ends the requests to experiments ("unshares") if the head's steps change such an experiment.
+// keepsOldList reports whether a release keeps the source's steps. It ends with them once they moved all users, as
+// head's steps without a switch would send users to all pods. Requests to an experiment that the head changes end first
+// ("unshares").
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -121,7 +121,7 @@ func keepsOldList(in Input) (keeps, unshares bool) {
 	return keeps || unshares, unshares
 }
 
-// spends reports whether the promotion file would now open a changed or another step, and so loses its effect.
+// spends reports whether a change makes the promotion file lose its effect.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
@@ -134,15 +134,15 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change of its plan. A changed stage begins anew. Users do not
-// return to stable. A verified or promoted release gets no new steps.
+// resumed returns where a workload continues after a change of plan. A changed stage begins anew. Users do not return
+// to stable. A verified or promoted release gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case workloads.IsPromoting(in.State):
 		step = len(m.Stages)
 	case !c.changes:
-	case in.State.Draining != nil: // the release is recorded as stable, so its analyses have ended
+	case in.State.Draining != nil: // the release is stable, so its analyses have ended
 		at, _ := m.MovedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
@@ -157,16 +157,15 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The matches of the new step apply, and the routed weight stays until its next change.
+		// The new step's matches apply, and the routed weight stays until its next change.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || m.Routed.Shares || !c.old.RoutedAt(m.Routed.Step).RoutesAs(m.RoutedAt(next.Step)) {
-			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change
+			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies know the change
 		}
 	}
 	return next
 }
 
-// drops reports whether a run belongs to a changed stage, or to a later stage.
 func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return owns(m, r)

@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Trial is an analysis outside a release, such as the replay of a past release.
+// Trial is an analysis outside a release, such as a replay.
 type Trial struct {
 	Metrics []rollout.Metric
 	Run     rollout.AnalysisRun
-	Of      Measure // the versions and the times of the next measurements
+	Of      Measure // versions and times of the next measurements
 }
 
 // NewTrial returns a trial that begins now.
@@ -23,7 +23,7 @@ func NewTrial(name string, metrics []rollout.Metric, of Measure, now time.Time) 
 	return &Trial{Metrics: metrics, Run: run, Of: of}
 }
 
-// Due returns the due measurements, and the next measurement's time after now: 0 if there is none.
+// Due returns the due measurements, and the next measurement's time after now, or 0.
 func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
 	for i, metric := range t.Metrics {
 		at, ok := analysis.Due(t.Run, metric)
@@ -65,7 +65,7 @@ func (m Measure) lacksPods() bool {
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric needs pods of a version, "Latest" or "Stable". A comparison needs both.
+// asksAbout reports whether a metric needs pods of "Latest" or "Stable". A comparison needs both.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods implements plan.PodsWait.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -46,8 +45,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// enough returns how many of a step's new pods must be available: all, or replicaProgressThreshold, but at least one.
-// With N new pods, at most maxUnavailable may be missing. With fewer, the weight's share of the rest is needed.
+// enough returns how many of a step's pods must be available: all, or replicaProgressThreshold, at least one. Of N
+// pods, at most maxUnavailable may be missing. Of fewer, the weight's share of the rest is needed.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -72,7 +71,6 @@ func toGo(version string, more int, r rollout.Revision) verdict {
 	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d must still be removed", version, more, r.Desired)}
 }
 
-// waitForEndpoints waits for ready endpoints of the new version's Service before its routes apply.
 func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
@@ -82,7 +80,6 @@ func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	return verdict{route: true}
 }
 
-// waitForPeople waits for a promotion of the step, or its timeout.
 func waitForPeople(in Input, m workloads.Staged) verdict {
 	w, _ := m.Stage().Wait.(plan.PromotionWait)
 	v := waitForPromotion(in, m)
@@ -115,7 +112,6 @@ func promoter(in Input) string {
 	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
-// timedOut returns the reason for a rollback if a pause with "onTimeout: abort" has timed out.
 func timedOut(in Input) string {
 	for _, m := range stagedIn(in) {
 		w, _ := m.Stage().Wait.(plan.PromotionWait)
@@ -128,7 +124,6 @@ func timedOut(in Input) string {
 	return ""
 }
 
-// waitForTime implements plan.TimerWait.
 func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
@@ -148,10 +143,10 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon limits the time from the start of a timed pause to its push. Later, the pause restarts.
+// recordedSoon limits the delay of a timed pause's push. Later, the pause restarts.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the start of the next stage: now, or earlier if the pause began with a decision not pushed yet.
+// sinceHanded returns the next stage's start: now, or earlier if an unpushed decision began the pause.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -169,7 +164,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over but lacks a ready new pod, and returns its end.
+// lacksPods reports whether a timed pause is over without a ready new pod, and returns its end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -179,7 +174,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a recorded time. If the clock is set back, it waits longer.
+// waitUntil waits for a recorded time, longer if the clock is set back.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -188,7 +183,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for the step's analysis or a promotion. It ignores inconclusive runs (see gateInconclusive).
+// waitForAnalysis ignores inconclusive runs (see gateInconclusive).
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
@@ -211,7 +206,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(run))}
 }
 
-// withoutPods waits for the new pod that an analysis needs. If no step so far starts one, it cannot end.
+// withoutPods waits for a new pod. If no step so far starts one, the wait cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {
@@ -221,7 +216,7 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment waits for the experiment's end. Meanwhile, requests reach templates with a weight.
+// waitForExperiment also sends requests to templates with a weight.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	v := waitForResults(w, in, m)
 	if shares := m.Routed != nil && m.Routed.Shares; mayShare(m) && shares == v.done {
@@ -230,7 +225,6 @@ func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verd
 	return v
 }
 
-// waitForResults implements plan.ExperimentWait.
 func waitForResults(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v

@@ -10,13 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A watch follows a release that has become stable (State.Watch). If its analysis fails, the app goes back to the
-// version before, as in a rollback from the promotion, which ends the watch.
+// A watch follows a stable release (State.Watch). If its analysis fails, the app returns to the version before, as in a
+// rollback from the promotion, which ends the watch.
 
 const watchRun = "/watch"
 
-// watchedIn returns the release that a watch may be about: the stable version, also while old pods are kept. It is nil
-// during a later release or a rollback.
+// watchedIn returns the release that a watch may follow: stable, even while old pods are kept. It is nil during a later
+// release or a rollback.
 func watchedIn(s rollout.State) *rollout.Release {
 	switch s = workloads.Reopened(s); {
 	case s.Phase == rollout.Aborting:
@@ -29,7 +29,7 @@ func watchedIn(s rollout.State) *rollout.Release {
 	return nil
 }
 
-// unwatched returns the input as if the watched release were being promoted; false without a watch.
+// unwatched returns the input as if the watched release were promoted; false without a watch.
 func unwatched(in Input) (Input, bool) {
 	s, w := &in.State, in.State.Watch
 	release := watchedIn(*s)
@@ -48,7 +48,6 @@ func unwatched(in Input) (Input, bool) {
 	return in, true
 }
 
-// watchRuns returns the analyses of the watch whose time is not over.
 func watchRuns(in Input) (runs []runOf) {
 	was, is := unwatched(in)
 	if !is {
@@ -62,8 +61,7 @@ func watchRuns(in Input) (runs []runOf) {
 	return runs
 }
 
-// withWatch begins and ends watches. A version verified before is not watched, because the version before it may be
-// worse.
+// withWatch begins and ends watches. A version verified before has none, as the version before it may be worse.
 func withWatch(in, _ Input, d Decision) Decision {
 	s, was, release := &d.State, in.State, watchedIn(d.State)
 	switch {
@@ -125,7 +123,7 @@ func watchEnd(in Input) string {
 	return ""
 }
 
-// watchFailed describes the failed analysis of the watch, or "". Only the phase Failed counts.
+// watchFailed describes the watch's failed analysis, or returns "". Only the phase Failed counts.
 func watchFailed(in Input) string {
 	runs := watchRuns(in)
 	for _, r := range Runs(in) {
@@ -137,7 +135,6 @@ func watchFailed(in Input) string {
 	return ""
 }
 
-// wayBack begins the rollback of a stable release whose watch has failed, or returns false.
 func wayBack(in Input) (Decision, bool) {
 	reason := watchFailed(in)
 	was, is := unwatched(in)

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds credentials for a server. Argo Rollouts defines oauth2 and sigv4. basicAuth equals basic. The
-// token in bearer is sent in an Authorization header.
+// authentication holds credentials for a server. Argo Rollouts defines oauth2 and sigv4; basicAuth equals basic. The
+// bearer token is sent in an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -37,7 +37,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. service is the AWS service for sigv4, or "" if impossible.
+// check validates the settings; service is sigv4's AWS service, or "" if impossible.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -54,7 +54,7 @@ func (c sender) send(ctx context.Context, s *session, ask call.Request, service 
 	return s.do(ctx, ask)
 }
 
-// oauth2Config configures the client credentials grant (RFC 6749, section 4.4).
+// oauth2Config configures client credentials (RFC 6749, section 4.4).
 type oauth2Config struct {
 	TokenURL     string   `json:"tokenUrl" required:"give the URL that tokens are asked of" check:"url"`
 	ClientID     string   `json:"clientId" required:"give the client's name"`
@@ -62,7 +62,7 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check refuses a Host header with sigv4, because such a request could send an AWS signature to another address.
+// check refuses a Host header with sigv4, which could send an AWS signature to another address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
@@ -81,7 +81,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply gets a new OAuth2 token for each measurement, so that no token is stored.
+// apply gets a new OAuth2 token per measurement, so that no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -116,7 +116,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token sends the client's secret in a header, and in the body if the header is refused.
+// token sends the client's secret in a header or, if refused, in the body.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// sigv4Config selects the AWS credentials that sign requests. All fields are optional.
+// sigv4Config selects AWS credentials for signatures. All fields are optional.
 type sigv4Config struct {
 	Region  string `json:"region,omitempty"`  // default AWS_REGION
 	Profile string `json:"profile,omitempty"` // a profile in AWS_SHARED_CREDENTIALS_FILE
@@ -22,7 +22,7 @@ type sigv4Config struct {
 }
 
 // signer finds credentials in the AWS SDKs' order: profile, environment, service account's token (IRSA), EKS Pod
-// Identity's agent. It never uses the node's credentials.
+// Identity's agent; never the node's credentials.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -73,7 +73,6 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		"give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
-// askSTS signs the request unless g is nil.
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
 	c := call.Request{
 		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
@@ -96,7 +95,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
-// taken hides the keys' values in messages. An empty key is an error.
+// taken hides the keys in messages. An empty key is an error.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.ID == "" || k.Secret == "" {
 		return awsKeys{}, errors.New(missing)
@@ -152,7 +151,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
-// awsEndpoint returns a service's URL in a region, or from the environment, as AWS's SDKs.
+// awsEndpoint prefers the environment, as AWS's SDKs do.
 func awsEndpoint(s *session, host, service, region string) string {
 	own := cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"))
 	if own != "" {

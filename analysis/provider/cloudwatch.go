@@ -19,7 +19,7 @@ import (
 
 // cloudWatchConfig calls GetMetricData of Amazon CloudWatch
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
-// MetricDataResults, so a condition may use result[0].Values. Region and credentials come from the environment.
+// MetricDataResults, as in result[0].Values. Region and credentials come from the environment.
 type cloudWatchConfig struct {
 	Interval string            `json:"interval,omitempty" check:"duration"` // queried period; default 5m
 	Queries  []cloudWatchQuery `json:"metricDataQueries"`
@@ -51,12 +51,10 @@ type cloudWatchStat struct {
 // numberOrText is 300 or "300": a filled-in "{{args.period}}" is a text.
 type numberOrText string
 
-// Shape returns the JSON Schema of a numberOrText.
 func (numberOrText) Shape() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
 }
 
-// ReadValue parses a number or a text.
 func (n *numberOrText) ReadValue(raw any) error {
 	*n = numberOrText(fmt.Sprint(raw))
 	return nil
@@ -127,7 +125,6 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	return cloudWatchResult(a.Body, s.request.Compare != nil)
 }
 
-// form returns AWS's query protocol. List elements have numbers from 1.
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
 	set := func(key, value string) {
@@ -168,8 +165,8 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult refuses a query with the status InternalError or Forbidden. With pair, the result is [bad, all]: the
-// sums of the ids bad and of, and PartialData is an error.
+// cloudWatchResult refuses the status InternalError or Forbidden. With pair, it returns [bad, all], the sums of the ids
+// bad and of, and refuses PartialData.
 func cloudWatchResult(body []byte, pair bool) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

@@ -58,7 +58,7 @@ var checks = map[string]func(field, text string) error{
 	"jsonPath": checkJSONPath,
 }
 
-// checkFields validates tags: required:"fix" refuses a blank text, check:"…" names a format.
+// checkFields validates tags: required:"fix" refuses blank texts, check:"…" names a format.
 func checkFields(at string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -76,7 +76,7 @@ func checkFields(at string, v reflect.Value) error {
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			field := strings.Trim(at+"."+name, ".") // an embedded struct has no name
+			field := strings.Trim(at+"."+name, ".") // embedded structs have no name
 			if err := cmp.Or(checkField(field, f.Tag, v.Field(i)), checkFields(field, v.Field(i))); err != nil {
 				return err
 			}
@@ -103,10 +103,9 @@ func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
 	return nil
 }
 
-// ofMetric lists metric fields that users often misplace in the provider block.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches a placeholder that a measurement replaces. Other braces are part of the query.
+// argument matches placeholders that a measurement replaces. Other braces belong to the query.
 var argument = regexp.MustCompile(`\{\{\s*(args\.|(release\.)?elapsed\s*\}\})`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
@@ -173,7 +172,6 @@ func seconds(value *int64, byDefault time.Duration) time.Duration {
 	return time.Duration(*value) * time.Second
 }
 
-// oneOf allows an empty text, the default.
 func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil

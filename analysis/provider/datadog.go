@@ -16,10 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// datadogConfig reads the newest point of a series with API v1, or one number with API v2
+// datadogConfig reads a series' newest point with API v1, or one number with API v2
 // (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
-// #query-scalar-data-across-multiple-products). The result is nil if there is no data. The credentials are in the
-// variables DD_API_KEY, DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in the Secret of secretRef.
+// #query-scalar-data-across-multiple-products). Without data, the result is nil. The credentials are in DD_API_KEY,
+// DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in secretRef's Secret.
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty" check:"duration"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
@@ -82,7 +82,7 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	}}
 	read := datadogNewest
 	if c.APIVersion == "v2" {
-		ask.Body, _ = json.Marshal(c.scalarRequest(from, to)) // texts and numbers always have a JSON form
+		ask.Body, _ = json.Marshal(c.scalarRequest(from, to)) // texts and numbers always encode
 		ask.Method, ask.Path = http.MethodPost, "/api/v2/query/scalar"
 		read = func(body []byte) (any, error) { return datadogScalar(body, s.request.Compare != nil) }
 	} else {
@@ -139,7 +139,6 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest skips points without a value; the last point often has none.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`
@@ -171,7 +170,7 @@ func datadogNewest(body []byte) (any, error) {
 	return nil, nil
 }
 
-// datadogScalar returns the first column's value or, with pair, [bad, all]. A column's name is the formula's text.
+// datadogScalar returns the first column's value or, with pair, [bad, all]. The formula names a column.
 func datadogScalar(body []byte, pair bool) (any, error) {
 	var answered struct {
 		Errors any `json:"errors"`
@@ -204,7 +203,7 @@ func datadogScalar(body []byte, pair bool) (any, error) {
 			return nil, errors.New("the answer of Datadog has other columns than bad and of: remove groups from the queries")
 		}
 		if column.Type == "group" || len(column.Values) == 0 {
-			continue // a column with the names of groups, or an empty column
+			continue // a column of group names, or empty
 		}
 		var value *float64
 		err := call.Decode("Datadog", column.Values[0], &value)

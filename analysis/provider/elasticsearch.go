@@ -17,10 +17,10 @@ import (
 
 // searchConfig runs a search on Elasticsearch or OpenSearch
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. By
-// default, it is the aggregations if aggs is given, else the number of hits. Argo Rollouts lacks both providers.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath, by
+// default the aggregations or, without aggs, the number of hits. Argo Rollouts lacks both providers.
 type searchConfig struct {
-	name, service string // the server's name in messages, and the AWS service for sigv4
+	name, service string // name in messages, and sigv4's AWS service
 
 	Address string `json:"address" required:"give the URL of the server" check:"url"`
 	// Index is one index, a list of indices separated by commas, or a pattern.
@@ -103,7 +103,6 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result refuses errors and partial results.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// graphiteConfig uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is
-// the list of the first series' values, without empty points.
+// graphiteConfig uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result
+// lists the first series' values without empty points.
 type graphiteConfig struct {
 	Address string `json:"address" required:"give Graphite's URL" check:"url"`
 	// Query has the parameters of /render, such as target=…&from=-5min.
@@ -32,7 +32,6 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters removes white space from the user's query.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

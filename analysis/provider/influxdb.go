@@ -18,7 +18,7 @@ import (
 )
 
 // influxConfig runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
-// result lists the values of the column _value. The Secret with the credentials is in gitrollout's namespace.
+// result lists the column _value. The credentials' Secret is in gitrollout's namespace.
 type influxConfig struct {
 	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default influxdb
 	Query   string `json:"query" required:"write the Flux query, as in from(bucket: …) |> range(…)"`
@@ -33,7 +33,7 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, err
 	}
-	body, _ := json.Marshal(map[string]any{ // texts always have a JSON form
+	body, _ := json.Marshal(map[string]any{ // texts always encode
 		"query": c.Query, "type": "flux",
 		"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#",
 			"annotations": []string{"datatype", "group", "default"}},
@@ -51,10 +51,10 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 }
 
 // fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
-// annotations, a header and records. A failed query returns its error as a table.
+// annotations, a header and records. A failed query's table has its error.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
-	annotations, column := map[string][]string{}, map[string]int(nil) // column: index by label; 0 is the annotations
+	annotations, column := map[string][]string{}, map[string]int(nil) // index by label; 0: annotations
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	for {

@@ -14,24 +14,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Jobs creates and deletes Jobs. Package cluster implements the interface.
+// Jobs creates and deletes Jobs; package cluster implements it.
 type Jobs interface {
-	// EnsureJob returns a Job's state. If the Job is missing and begun is false, it creates the Job. If the Job is
-	// missing and begun is true, the state is Gone. If the existing Job's annotation differs from the given object's
-	// annotation, the state is Taken. EnsureJob sets the uids of a new Job's owners, and drops unreadable owners.
+	// EnsureJob returns a Job's state. A missing Job is created or, with begun, is Gone. A Job with another value of
+	// the annotation is Taken. EnsureJob sets the uids of a new Job's owners, and drops unreadable owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
-	// DeleteJob deletes a Job and its pods, if it exists.
+	// DeleteJob deletes a Job and its pods, if any.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// The label and the annotation of a measurement's Job.
+// The label and annotation of a Job.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
-// jobConfig runs a Job per measurement in the Rollout's namespace. The measurement is Inconclusive if the Job is
-// deleted or if an image cannot be pulled. A deleted Job is not created again.
+// jobConfig runs a Job per measurement in the Rollout's namespace. A deleted Job, which is not created again, or an
+// image that cannot be pulled gives Inconclusive.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`
@@ -102,7 +101,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if state.Taken {
 		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
-	// Argo Rollouts uses the same metadata keys.
+	// as in Argo Rollouts
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
 	switch {
 	case state.Complete:
@@ -131,7 +130,6 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object copies the user's spec, because the next request needs the original.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -143,7 +141,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // the group of other kinds is known, but not the version
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // other kinds' versions are unknown
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}
@@ -158,7 +156,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is a day in seconds. After an earlier deletion by Kubernetes, a new gitrollout process could repeat the Job.
+// leastTTL is a day in seconds: after a deletion by Kubernetes, a new gitrollout process could repeat the Job.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

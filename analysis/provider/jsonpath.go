@@ -12,14 +12,14 @@ import (
 )
 
 // A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. Text
-// around the path, several paths, functions and "range" are refused: a metric needs one value.
+// around it, several paths, functions and "range" are refused: a metric needs one value.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// These limits bound a path's cost: ".." visits all values, and a union multiplies their number.
+// These limits bound a path's cost: ".." visits all values, and unions multiply them.
 const (
 	maxPath  = 1000 // bytes
-	maxUnion = 16   // the numbers of members of all unions, multiplied
-	maxDepth = 100  // nested levels of a response that ".." may visit
+	maxUnion = 16   // product of all unions' numbers of members
+	maxDepth = 100  // levels of a response for ".."
 )
 
 type pathCost struct {
@@ -99,7 +99,7 @@ func checkJSONPath(field, text string) error {
 	return nil
 }
 
-// valueAt returns a path's first value, as Argo Rollouts does, or nil if a filter or slice matches nothing.
+// valueAt returns a path's first value, as Argo Rollouts does, nil if a filter or slice matches nothing.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // kayentaConfig asks Spinnaker's Kayenta to compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison and stores its ID in Metadata. Later requests read the score.
+// starts a comparison with its ID in Metadata; later requests read the score.
 type kayentaConfig struct {
 	Address                  string            `json:"address" required:"give Kayenta's URL" check:"url"`
 	Application              string            `json:"application" required:"name the application"`

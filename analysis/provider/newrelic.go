@@ -15,8 +15,8 @@ import (
 )
 
 // newRelicConfig runs an NRQL query on New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping for one
-// row, a list for several rows, else nil. The account and the key are in a Secret in gitrollout's namespace.
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). One row gives a mapping, several a
+// list, none nil. The account and key are in a Secret in gitrollout's namespace.
 type newRelicConfig struct {
 	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default newrelic
 	Query   string `json:"query" required:"write the NRQL query"`
@@ -32,7 +32,7 @@ const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
 
 func (c *newRelicConfig) check() error { return nil }
 
-// timeout adds 10 seconds, so that the server can report that the query took too long.
+// timeout adds 10 seconds, so that the server can report a slow query.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// promDistinct returns a function that counts a label's values: [bad, all], by the label n as in promPair. A value
-// counts if a series is above 0. Series without the label do not count.
+// promDistinct returns a function that counts a label's values with a series above 0: [bad, all], by the label n as in
+// promPair. Series without the label do not count.
 func promDistinct(label string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf

@@ -23,7 +23,6 @@ type prometheusConfig struct {
 	sender
 }
 
-// rangeQuery requests all values of all series from Start to End.
 type rangeQuery struct {
 	// Such as now() - duration("5m"); see when.go.
 	Start string `json:"start" required:"write it as in now() - duration(\"5m\")" check:"moment"`
@@ -89,7 +88,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {
-	// Send the query by POST, because proxies may limit URLs. Repeat it by GET if the server refuses POST.
+	// Proxies may limit URLs, so POST is first, and GET only if the server refuses POST.
 	a, err := c.send(ctx, s, call.Request{Method: http.MethodPost, Base: address, Path: path,
 		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode())}, "aps")
 	if refused := new(call.Error); errors.As(err, &refused) &&

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar becomes a number; read parses a vector or matrix. Values
-// may be NaN or infinite.
+// promValue parses a response of Prometheus or Loki: a scalar itself, a vector or matrix by read. Values may be NaN or
+// infinite.
 func promValue(from string, body []byte, read func(string, json.RawMessage) (any, error)) (
 	value any, warnings []string, err error,
 ) {
@@ -61,7 +61,6 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a pair from series with the labels n="bad" and n="of".
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {
@@ -105,7 +104,7 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 }
 
 // promHistogram returns buckets: one series per le, or one native histogram; nil without series. It refuses other
-// labels, because a version with more pods would have several series.
+// labels, with which several pods have several series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {
@@ -129,8 +128,8 @@ func promHistogram(from string, raw json.RawMessage) (any, error) {
 	return h, nil
 }
 
-// promNative parses a native histogram. The JSON form is [1700000000, {"count": "5", "buckets": [[0, "1", "2", "5"]]}]
-// with a rule, the lower bound, the upper bound and the bucket's requests. Buckets without requests are left out.
+// promNative parses a native histogram: [1700000000, {"count": "5", "buckets": [[0, "1", "2", "5"]]}]. A bucket has a
+// rule, the lower and upper bound, and its requests, never 0.
 func promNative(from string, raw json.RawMessage) (any, error) {
 	var sample [2]json.RawMessage
 	var found struct {
@@ -160,7 +159,7 @@ func promNative(from string, raw json.RawMessage) (any, error) {
 	return h, err
 }
 
-// promSample is a sample's value. The JSON form is [1700000000.1, "0.95"].
+// promSample is a sample's value: [1700000000.1, "0.95"].
 type promSample float64
 
 func (p *promSample) UnmarshalJSON(data []byte) error {

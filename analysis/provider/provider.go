@@ -12,62 +12,61 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Request holds the input of one measurement.
+// Request holds a measurement's input.
 type Request struct {
 	Kind      string
-	Config    map[string]any // with all arguments filled in
-	Namespace string         // the namespace of the Rollout, its Jobs and its Secrets
-	ID        string         // the measurement's ID; a Job is created once per ID
+	Config    map[string]any // with all arguments
+	Namespace string         // namespace of the Rollout, its Jobs and Secrets
+	ID        string         // measurement's ID; a Job is created once per ID
 
-	Workload rollout.Workload  // the name is sent to webhooks; the workload owns Jobs
-	Hash     string            // the new version's pod-template-hash, for webhooks
-	At       time.Time         // the time of Prometheus' query; zero: now
+	Workload rollout.Workload  // the name is for webhooks; the workload owns Jobs
+	Hash     string            // new version's pod-template-hash, for webhooks
+	At       time.Time         // time of Prometheus' query; zero: now
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
-	Metadata map[string]string // the last Result's Metadata, if it was Running
-	Compare  *analysis.Compare // selects the result: [bad, all] by name, or prometheus' Histogram or By
-	Secrets  []string          // values of Secrets in Config; no error or message may contain them
+	Metadata map[string]string // the last Result's Metadata while Running
+	Compare  *analysis.Compare // result: [bad, all] by name, or prometheus' Histogram or By
+	Secrets  []string          // values of Secrets in Config, which no error or message may contain
 }
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. Nil or an
-	// empty value means no data. Measure masks Secrets' values in Value, because servers may repeat them in results.
+	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. Nil or
+	// empty means no data. Measure masks Secrets' values, because servers may repeat them.
 	Value    any
-	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
+	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with Metadata
 	Message  string            // for users
 	Metadata map[string]string // for users and for the next Request
 }
 
-// Deps holds the external dependencies of measurements.
+// Deps holds measurements' external dependencies.
 type Deps struct {
-	Client func(insecure bool) *http.Client // insecure turns off the verification of certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // for the AWS credentials agent; its address is in the environment
-	// Secret returns a Secret's data. The namespace "" means gitrollout's own namespace.
+	Client func(insecure bool) *http.Client // insecure skips the verification of certificates; see call.ClientsWithin
+	Agent  func(insecure bool) *http.Client // for the AWS credentials agent at the environment's address
+	// Secret returns a Secret's data; namespace "" is gitrollout's.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
 	Getenv   func(string) string
-	ReadFile func(string) ([]byte, error) // reads tokens and profiles for AWS
+	ReadFile func(string) ([]byte, error) // tokens and profiles for AWS
 	Now      func() time.Time
-	Past     bool          // Now is in the past, and queries are evaluated then; only for prometheus
+	Past     bool          // Now is in the past: queries are evaluated then; only for prometheus
 	Backoff  time.Duration // before the first retry; default 250ms
 }
 
-// provider is one kind of provider.
 type provider struct {
-	kind   string // the key of a metric's provider block
+	kind   string // key of a metric's provider block
 	config func() config
 }
 
 // config is decoded for each use and has no state.
 type config interface {
-	// check refuses an invalid configuration. Texts may contain "{{args.x}}". An error's field omits the kind.
+	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors' fields omit the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
 }
 
-// Kinds returns the names of all providers, in the order of the docs.
+// Kinds returns all providers' names, in the docs' order.
 func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
@@ -81,7 +80,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. A Request may be repeated after an error, because the ID prevents a second Job.
+// Measure makes one measurement. A Request may be repeated after an error: the ID prevents a second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -106,7 +105,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns the time limit of a measurement, 0 for an invalid configuration.
+// Timeout returns a measurement's time limit, 0 for an invalid configuration.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -129,7 +128,7 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 	return nil
 }
 
-// Types returns all configuration types by kind, for editors' schemas.
+// Types returns configuration types by kind, for editors' schemas.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, p := range table {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits a request's attempts. maxMetadata limits the characters of a metadata value, which may be a query.
+// maxTries limits a request's attempts, maxMetadata a value's characters, such as of a query.
 const (
 	maxTries    = 4
 	maxMetadata = 2000

@@ -33,12 +33,12 @@ type awsKeys struct {
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches hosts that may get signed requests, in all AWS partitions and with VPC endpoints. It matches
-// localhost, which only an administrator can allow.
+// awsHost matches hosts for signed requests, in all AWS partitions and with VPC endpoints, and localhost, which only an
+// administrator can allow.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses other servers, because a signed request contains the key's ID and the session's token.
+// checkAWS refuses other servers: a signed request has the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
@@ -47,7 +47,7 @@ func checkAWS(address string) error {
 		"%q is not an AWS server, and requests to it would be signed", shown(address))
 }
 
-// sign adds the time and the signature; body is the request's body as sent.
+// sign adds the time and the signature of the body as sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)
@@ -66,7 +66,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		listed.WriteString(name + ":" + headers[name] + "\n")
 	}
 	signed := strings.Join(names, ";")
-	// All AWS services except S3 require an encoded path to be encoded a second time.
+	// All AWS services except S3 encode an encoded path again.
 	path := strings.Join(rollout.Mapped(strings.Split(cmp.Or(r.URL.EscapedPath(), "/"), "/"), awsEscape), "/")
 	canonical := strings.Join([]string{
 		r.Method, path, canonicalQuery(r.URL.Query()), listed.String(), signed, rollout.Digest(body, sha256.Size),
@@ -94,7 +94,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// awsEscape escapes all characters except letters, digits and -_.~ (RFC 3986).
+// awsEscape keeps only letters, digits and -_.~ (RFC 3986).
 func awsEscape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

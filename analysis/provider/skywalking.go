@@ -13,8 +13,8 @@ import (
 )
 
 // skywalkingConfig runs a GraphQL query on Apache SkyWalking
-// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is the response's data. In the
-// query, $duration is the configured interval until now, with minute steps in the process's time zone.
+// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is the response's data. The
+// variable $duration is the configured interval until now, with minute steps in the process's time zone.
 type skywalkingConfig struct {
 	Address  string `json:"address" required:"give the URL of SkyWalking's OAP server" check:"url"`
 	Query    string `json:"query" required:"write the GraphQL query"`
@@ -46,7 +46,6 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 	return Result{Value: value}, err
 }
 
-// askGraphQL posts a query and returns the data. A response with status 200 may contain GraphQL errors.
 func askGraphQL(
 	ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any,
 ) (json.RawMessage, error) {

@@ -1,6 +1,5 @@
 package provider
 
-// table lists all providers, in the order of the docs.
 var table = []provider{
 	{"prometheus", func() config { return &prometheusConfig{} }},
 	{"web", func() config { return &webConfig{} }},

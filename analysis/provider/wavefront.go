@@ -16,8 +16,8 @@ import (
 )
 
 // wavefrontConfig runs a query on Wavefront, now VMware Aria Operations for Applications
-// (https://docs.wavefront.com/wavefront_api.html, Charts API). It reads each series' point nearest to now. The result
-// is a number, or a list for several series. gitrollout's Secret wavefront-api-tokens has a token for each host.
+// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result is each series' point nearest to now: a
+// number, or a list for several series. gitrollout's Secret wavefront-api-tokens has a token per host.
 type wavefrontConfig struct {
 	Address string `json:"address" required:"give the host, as in example.wavefront.com"` // or a URL
 	Query   string `json:"query" required:"write the query, as in ts(…)"`
@@ -56,7 +56,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	}
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
-	// Ask for one point of each series at the current time. A series may answer with an older point.
+	// The query asks for one point per series at the current time; the answer may be older.
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},

@@ -14,20 +14,20 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webhookConfig calls a Flagger webhook, such as a gate or a load test (https://docs.flagger.app/usage/webhooks). It
-// posts name, namespace, phase, checksum and metadata; the HTTP status is the verdict. Argo Rollouts lacks it.
+// webhookConfig calls a Flagger webhook, such as a gate or load test (https://docs.flagger.app/usage/webhooks). It
+// posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts lacks it.
 type webhookConfig struct {
 	URL      string            `json:"url" required:"give the URL that is posted to" check:"url"`
 	Type     string            `json:"type,omitempty"`                     // default rollout
 	Timeout  string            `json:"timeout,omitempty" check:"duration"` // default 10s
 	Retries  int64             `json:"retries,omitempty"`                  // requests after a refusal; default 0
-	Metadata map[string]string `json:"metadata,omitempty"`                 // the field metadata of the payload
+	Metadata map[string]string `json:"metadata,omitempty"`                 // the payload's metadata
 	Insecure bool              `json:"insecure,omitempty"`                 // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes has each type's phases after a 2xx and another status. A closed gate may open later.
+// webhookTypes has each type's phases after 2xx and other statuses. A closed gate may open later.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},

@@ -20,11 +20,10 @@ func (blueGreen) Compile(spec rollout.Spec) Compiled {
 	}
 }
 
-// blueGreenStages returns the requested stages: preview pods, analysis, gate, all new pods, switch, analysis, delay.
 func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	preview := Stage{Counts: FullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod runs, as in Argo Rollouts, because users cannot judge a preview without pods.
+		// At least one pod runs, as in Argo Rollouts: users cannot judge an empty preview.
 		preview.Counts = func(n int) Counts { return Counts{Canary: min(n, max(1, *b.PreviewReplicaCount)), Stable: n} }
 	}
 	stages := []Stage{preview.With("preview", "preview", PodsWait{})}
@@ -49,7 +48,6 @@ func blueGreenStages(b *rollout.BlueGreen) []Stage {
 // FullSets returns n pods of each version.
 func FullSets(n int) Counts { return Counts{Canary: n, Stable: n} }
 
-// switchStages returns the last stages of a release: all new pods if scaleUp, the Service switch, and the delay.
 func switchStages(delay time.Duration, scaleUp bool, weight int) []Stage {
 	var stages []Stage
 	s := Stage{Counts: FullSets, Weight: weight, final: true}

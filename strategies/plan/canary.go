@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves pods or requests step by step. Without steps, it uses the user's rolling update.
+// canary moves pods or requests by steps or, without steps, uses the user's rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -38,8 +38,7 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage for each step, then canaryHandover. As in Argo Rollouts, the weight is 0 before the
-// first setWeight.
+// canaryStages returns one stage per step, then canaryHandover. As in Argo Rollouts, the weight is 0 before setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
@@ -75,7 +74,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so the weight waits for a step with pods
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so the weight waits
 		}
 		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // otherwise no request has the headers
 			s.Headers, s.Text = step.Headers, s.Text+", headers "+strings.Join(step.Headers.Names(), ", ")
@@ -100,7 +99,6 @@ func pauseOf(p *rollout.Pause) (string, Wait) {
 	}
 }
 
-// canaryHandover returns the stages after the steps: a full set of new pods, the Service switch, and the delay.
 func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
@@ -112,8 +110,8 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the stages after the steps of a routed canary. Once routers send all requests to the new
-// version, the stable Service selects it. Ping-pong Services need no switch.
+// routedHandover returns the last stages of a routed canary. Once routers send all requests to the new version, the
+// stable Service selects it. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -172,8 +170,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step for n replicas. With in-place scaling, new pods replace stable pods.
-// Otherwise n stable pods stay, or fewer with dynamicStableScale. Matched requests need a canary pod, even at weight 0.
+// canaryCounts returns a step's pods for n replicas. In place, new pods replace stable pods. Otherwise n stable pods
+// stay, or fewer with dynamicStableScale. Matched requests need a canary pod, even at weight 0.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -216,9 +214,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable must be a percentage, because an
-// integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
-// 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all become new.
+// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable is a percentage, because an
+// integer would remove too many pods when an autoscaler halves n. So more stable pods may stay: 53 % of 147 removes 77
+// pods, and no percentage removes 78. Other kinds keep one stable pod unless all become new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -232,8 +230,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of a setCanaryScale step in place. Shares are rounded up. One stable pod stays, unless the
-// weight is 100. For example, "replicas: 2" of 2 pods gives 1 new and 1 old pod, or with a surge 2 new and 1 old.
+// batch returns the counts of setCanaryScale in place. Shares are rounded up. One stable pod stays below weight 100.
+// For example, "replicas: 2" of 2 pods gives 1 new and 1 old pod, or with a surge 2 new and 1 old.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -257,7 +255,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises each version to floor or n pods, whichever is less. A version with 0 pods keeps 0.
+// atLeast raises each version to min(floor, n) pods. A version with 0 pods keeps 0.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {
@@ -273,7 +271,7 @@ func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
 // CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new, 2 old, or with a surge 1 new, 3 old. If
-// no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives n-1.
+// no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -23,14 +22,14 @@ var Table = []strategy{canary{}, blueGreen{}}
 // Strategy is the name of a strategy in texts and output.
 type Strategy string
 
-// The strategies. A canary without steps is the rolling update that the user's workload configures.
+// The strategies. A canary without steps is the workload's own rolling update.
 const (
 	StrategyCanary        Strategy = "canary"
 	StrategyBlueGreen     Strategy = "blueGreen"
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is the role of a version in a release, for texts and output.
+// Role is a version's role in a release, for texts and output.
 type Role string
 
 // The roles. ReplicaSets of older releases have no role.
@@ -46,12 +45,12 @@ type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // how many stages a full promotion skips, or a release of an already verified version
-	Main, Side string        // the users' Service and the new version's Service; "" without such a Service
-	pingPong   bool          // both Services swap roles with each release
+	Passed     int           // stages that a full promotion or an already verified version skips
+	Main, Side string        // the Services of users and of the new version, or ""
+	pingPong   bool          // the Services swap roles with each release
 	Routing    *Routing      // nil if no router splits requests
-	AbortDelay time.Duration // how long the new pods stay without requests after an abort
-	AtOnce     bool          // after an abort, new pods get requests until they stop, as both versions share a Service
+	AbortDelay time.Duration // how long new pods stay without requests after an abort
+	AtOnce     bool          // after an abort, new pods get requests until they stop, as versions share a Service
 	Background *rollout.Analysis
 	OldRole    Role // the role of the stable version
 	FreshRole  Role
@@ -59,7 +58,7 @@ type Compiled struct {
 	key        string // the cached digest
 }
 
-// Pins determines how the users' Service and the new version's Service select pods.
+// Pins determines how a workload's two Services select pods.
 type Pins int
 
 // The ways to select pods.
@@ -67,28 +66,28 @@ const (
 	CanaryPins    Pins = iota // weights are shares of pods
 	BlueGreenPins             // users do not reach the preview Service
 	RoutedPins                // routers send requests to both Services
-	SharedPins                // in place: routers send only matched requests to the new version's Service
+	SharedPins                // in place: the new version's Service gets only matched requests
 )
 
-// Routing describes how routers split a release's requests. Without it, Services spread the requests across pods.
+// Routing describes how routers split requests. Without it, Services spread the requests across pods.
 type Routing struct {
 	*rollout.Traffic
-	dynamic bool // dynamicStableScale: the stable version's pods decrease with its traffic
+	dynamic bool // dynamicStableScale: stable pods decrease with their traffic
 }
 
-// Stage is one entry of a plan. Its weight, routes and counts apply until the next stage.
+// Stage is one entry of a plan, which applies until the next stage.
 type Stage struct {
-	Name     string // the user's name for the stage, "" if none
-	Text     string // for output and commit subjects, such as "setWeight 20"
+	Name     string // the user's name, or ""
+	Text     string // for output and subjects, such as "setWeight 20"
 	Weight   int    // the new version's weight, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
-	Headers  *rollout.HeaderModifier // changes of requests to the new version; nil for none
+	Headers  *rollout.HeaderModifier // changes of requests to the new version, or nil
 	Counts   func(n int) Counts
-	Scaled   bool // the counts come from setCanaryScale, not from the weight
+	Scaled   bool // counts from setCanaryScale, not from the weight
 	Wait     Wait
 	Switched bool // the stable or active Service selects the new version
-	keeps    bool // all users are on the new version, and the old version's pods are kept
-	final    bool // the stage follows the decision to promote, so no window or freeze delays it
+	keeps    bool // all users are on the new version, and old pods are kept
+	final    bool // follows the decision to promote, so no window or freeze delays it
 }
 
 // With returns a copy of the stage with another name, text and wait.
@@ -97,13 +96,13 @@ func (s Stage) With(name, text string, w Wait) Stage {
 	return s
 }
 
-// Counts holds the number of pods of each version at the end of a stage.
+// Counts holds each version's pods at the end of a stage.
 type Counts struct{ Canary, Stable int }
 
 // Cache caches compiled specs for one decision. The zero value caches nothing.
 type Cache map[rollout.Spec]*Compiled
 
-// OrNew returns the cache, or an empty cache if the cache is nil.
+// OrNew returns the cache, or an empty cache for nil.
 func (known Cache) OrNew() Cache {
 	if known == nil {
 		return Cache{}
@@ -123,7 +122,7 @@ func (known Cache) Of(spec rollout.Spec) *Compiled {
 	return p
 }
 
-// Compile returns the plan of a spec, from the first matching strategy in Table.
+// Compile returns a spec's plan, from the first matching strategy in Table.
 func Compile(spec rollout.Spec) *Compiled {
 	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
 	p := Table[i].Compile(spec) // every spec has a strategy
@@ -131,7 +130,7 @@ func Compile(spec rollout.Spec) *Compiled {
 	return &p
 }
 
-// Names returns the stages' names. A promotion refers to a stage as "through: NAME".
+// Names returns the stages' names, as in "through: NAME".
 func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }
@@ -146,7 +145,7 @@ func (p *Compiled) Digest() string {
 	return p.key
 }
 
-// Meaning returns a text that identifies a stage's effect and wait, without its name.
+// Meaning returns a text that identifies a stage's effect and wait.
 func (s Stage) Meaning() string {
 	c, w := s.Counts(100), s.Wait.Traits()
 	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
@@ -165,7 +164,7 @@ func encoded(v any) string {
 	return string(raw)
 }
 
-// At returns the stage at a step. It returns false after the last stage.
+// At returns the stage at a step, or false after the last stage.
 func (p *Compiled) At(step int) (Stage, bool) {
 	if step < 0 || step >= len(p.Stages) {
 		return Stage{}, false
@@ -194,7 +193,7 @@ func (p *Compiled) PromotionStep() int {
 	return len(p.Stages)
 }
 
-// Moved returns the index of the stage that switches the users' Service, or PromotionStep if no stage does.
+// Moved returns the index of the stage that switches the users' Service, else PromotionStep.
 func (p *Compiled) Moved() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Switched }); i >= 0 {
 		return i
@@ -213,7 +212,7 @@ func (p *Compiled) RoutedAt(step int) Stage {
 	return s
 }
 
-// CountsAt returns the pods at the end of a step. After the last stage, they stay. Without stages, no pod is new.
+// CountsAt returns the pods at the end of a step, or of the last stage. Without stages, no pod is new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -229,14 +228,14 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether the stable version's pods decrease with its traffic (dynamicStableScale).
+// IsDynamic reports whether stable pods decrease with their traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. In place, routers do not split by
-// weight, because the remaining stable pods could not serve the other requests.
+// SharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable pods
+// could not serve a share by weight.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
-// RoutedWeight returns the weight that routers apply at a stage. It is 0 if routers send only matched requests.
+// RoutedWeight returns the weight that routers apply: 0 if they send only matched requests.
 func (p *Compiled) RoutedWeight(s Stage) int {
 	if p.SharesPods() {
 		return 0
@@ -244,7 +243,7 @@ func (p *Compiled) RoutedWeight(s Stage) int {
 	return s.Weight
 }
 
-// Services returns the users' Service (main) and the new version's Service (side). State.Pong swaps ping-pong Services.
+// Services returns the users' Service (main) and the new version's (side). State.Pong swaps ping-pong Services.
 func (p *Compiled) Services(s rollout.State) (main, side string) {
 	if p.pingPong && slices.Contains(s.Pong, p.Spec.Workload) {
 		return p.Side, p.Main
@@ -252,13 +251,13 @@ func (p *Compiled) Services(s rollout.State) (main, side string) {
 	return p.Main, p.Side
 }
 
-// MinReady returns the time for which a pod must be ready before the pod is available.
+// MinReady returns how long a pod must be ready to be available.
 func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the index of the first stage after all users have moved and the analyses have ended, at most
-// len(Stages). It returns false if users move only with the pods.
+// MovedAt returns the index of the first stage after all users moved and analyses ended, at most len(Stages). It
+// returns false if users move only with pods.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -267,7 +266,7 @@ func (p *Compiled) MovedAt() (int, bool) {
 	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
 }
 
-// RoleOf returns the role of a ReplicaSet's version. An older version has no role.
+// RoleOf returns the role of a ReplicaSet's version, none for older versions.
 func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.Spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):
@@ -295,7 +294,7 @@ func (s Stage) RoutesAs(o Stage) bool {
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
 // LeftServices returns the Services of known and the old plan without a role in this plan. Without a router, it
-// includes the users' former Service even if it is now the new version's Service.
+// includes the users' former Service, even as the new version's Service.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -317,7 +316,7 @@ func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }
 
-// HasMoved reports whether all users are on the new version, by a Service switch or by the routed weight.
+// HasMoved reports whether all users are on the new version, by a Service switch or routed weight.
 func (p *Compiled) HasMoved(pr rollout.Progress) bool {
 	routed := p.Routing != nil && pr.Routed != nil && pr.Routed.Weight == p.Full()
 	return p.HasSwitched(pr.Step) || routed && pr.Step >= p.PromotionStep()

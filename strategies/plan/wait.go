@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Wait is the condition that keeps a workload at a stage. Each kind of wait has its own type.
+// Wait is the condition that keeps a workload at a stage, one type for each kind.
 type Wait interface{ Traits() traits }
 
-// traits holds the properties of a wait, and the lines that the wait adds to the plan's digest.
+// traits holds a wait's properties, and its lines in the plan's digest.
 type traits struct {
-	Number   int // identifies the kind of wait in the digest
+	Number   int // the kind of wait in the digest
 	duration time.Duration
 	more     string // further lines of the digest
 	Pauses   bool
@@ -25,14 +25,14 @@ type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits until enough new pods are available, proxies know these pods, and no surplus pod is left.
+// PodsWait waits for enough available new pods that proxies know, and until no surplus pod is left.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
 
 // PromotionWait waits for a promotion, or until its timeout ends.
 type PromotionWait struct {
-	Timeout   time.Duration // the longest wait; 0 for no limit
+	Timeout   time.Duration // 0: no limit
 	OnTimeout string        // rollout.TimeoutAbort or TimeoutPromote
 }
 
@@ -44,7 +44,7 @@ func (w PromotionWait) Traits() traits {
 	return t
 }
 
-// TimerWait waits for a duration or until the next time of a schedule. A promotion ends this wait early.
+// TimerWait waits for a duration or a schedule's next time. A promotion ends it early.
 type TimerWait struct {
 	Duration time.Duration
 	Until    string // cron expression in the time zone Zone; "" if Duration applies
@@ -55,7 +55,7 @@ func (w TimerWait) Traits() traits {
 	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
 }
 
-// End returns when a pause that began at "entered" ends. It returns the zero time if the schedule has no next time.
+// End returns when a pause that began at "entered" ends; zero if the schedule has no next time.
 func (w TimerWait) End(entered time.Time) time.Time {
 	if w.Until == "" {
 		return entered.Add(w.Duration)
@@ -78,17 +78,17 @@ type DelayWait struct{ Duration time.Duration }
 
 func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }
 
-// AnalysisWait waits for the stage's analysis, or until a promotion skips the analysis.
+// AnalysisWait waits for the stage's analysis, or a promotion that skips it.
 type AnalysisWait struct{ *rollout.Analysis }
 
 func (w AnalysisWait) Traits() traits {
 	return traits{Number: 5, more: encoded(w.Analysis) + "|0s|\n", Early: true}
 }
 
-// ExperimentWait waits for the experiment's pods, duration and required analyses. A promotion ends this wait early.
+// ExperimentWait waits for the experiment's pods, duration and required analyses, or a promotion.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// The digest of an experiment uses the first field names of the documents, although documents have other names now.
+// An experiment's digest keeps the documents' first field names, although documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

@@ -12,10 +12,10 @@ import (
 type selector int
 
 const (
-	allPods   selector = iota // all pods, as the user wrote the selector
+	allPods   selector = iota // all pods, as in the user's selector
 	stablePin                 // the stable version
 	freshPin                  // the new version
-	newestPin                 // the new version, or the stable version if the new version has no ReplicaSet
+	newestPin                 // the new version or, without its ReplicaSet, the stable version
 )
 
 type trafficPhase int
@@ -23,10 +23,10 @@ type trafficPhase int
 const (
 	atSteps   trafficPhase = iota
 	shared                 // at a step where unmatched requests go to all pods
-	switched               // all users were moved by a Service switch, at a step or after the last step
-	promoting              // after the last step, if no step has moved all users
-	leaving                // in a rollback, while the new version's pods are kept
-	left                   // in a rollback, while the new version's pods are removed
+	switched               // a Service switch moved all users, at or after a step
+	promoting              // after the last step, if no step moved all users
+	leaving                // in a rollback that keeps new pods
+	left                   // in a rollback that removes new pods
 )
 
 // readiness says whether a version has no, some or enough usable pods.
@@ -43,7 +43,7 @@ var pinRows = map[plan.Pins][]pinRow{
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pods of the users' Service (main) and the new version's Service (side). The first match applies.
+// pinRow sets the pods of the users' Service (main) and the new version's (side). The first match applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any readiness
@@ -57,8 +57,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// The users' Service selects one version only while this version has enough ready pods. Otherwise it selects all pods,
-// so that requests reach any ready pod.
+// The users' Service selects one version only with enough ready pods, else all pods, so that requests reach a ready
+// pod.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -68,15 +68,15 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service, which users do not reach, selects the new version until the new pods stop.
+// A preview Service, without users, selects the new version until its pods stop.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
 	{at: []trafficPhase{leaving}, main: allPods, side: freshPin},
 }, canaryRows)
 
-// Routers may send requests to both Services at any time. Some routers drop a route to a Service without endpoints. So
-// the new version's Service selects stable pods until the new version gets requests.
+// Routers may use both Services at any time, and some drop a route to a Service without endpoints. So the new version's
+// Service selects stable pods until the new version gets requests.
 var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
@@ -84,7 +84,7 @@ var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryRows)
 
-// With in-place scaling, users reach all pods, and routers send only matched requests to the side Service.
+// In place, users reach all pods, and routers send only matched requests to the side Service.
 var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
@@ -94,8 +94,7 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a released workload selects, none for all pods. A version without a
-// ReplicaSet has no label yet.
+// Pins returns the label that each Service of a released workload selects, none for all pods or without a ReplicaSet.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -118,7 +117,6 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. Its selector may differ between commits.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	object, _ := rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
@@ -137,10 +135,10 @@ type pinning struct {
 	view  workloads.View
 }
 
-// Pinned returns the labels that the two Services of a workload select; zero: all pods.
+// Pinned returns the labels that a workload's two Services select; zero: all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet, which is used if the first has no ready pods.
+	// A manual image change creates a second ReplicaSet, used if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -177,9 +175,9 @@ func (m pinning) phase() trafficPhase {
 
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. At a step, one ready pod that may get requests counts as enough.
+// freshReadiness returns the new version's readiness. At a step, one ready pod with requests counts as enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
-	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has not seen the stable template yet
+	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
 	switch {
 	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // the object has the stable template
@@ -190,8 +188,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	return enough
 }
 
-// stableReadiness returns the stable version's readiness. Pods that are about to be removed do not count. At a step,
-// one ready pod is enough. A rollback needs as many ready pods as neededStable returns.
+// stableReadiness returns the stable version's readiness, without pods that are about to be removed. At a step, one
+// ready pod is enough; a rollback needs neededStable.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -216,8 +214,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	return enough
 }
 
-// draining reports whether the controller may still remove the last stable pods. This can happen after a rollback from
-// the promotion or from a step without stable pods, until the controller has seen the stable template.
+// draining reports whether the controller may still remove the last stable pods: it has not seen the stable template
+// after a stage without stable pods.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -226,21 +224,21 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list lacks. A rollback
-// uses that list, so such a step has no meaning in a rollback.
+// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list, which a rollback
+// uses, lacks.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends all requests to them. All pods must
-// be ready if the new version had all requests. One ready pod is enough if no stable pod was removed.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All, if the new
+// version had all requests; one, if no stable pod was removed.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
 		return 1
 	case m.isShared(): // the Service selects both versions until at most one stable pod is missing
 		return max(1, m.N-1)
-	case m.IsDynamic(): // the stable version has only the pods that its share of traffic needed
+	case m.IsDynamic(): // stable has only the pods for its share of traffic
 		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))
 	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.Want().Stable == 0:
 		return max(1, m.N)

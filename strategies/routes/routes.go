@@ -20,7 +20,7 @@ import (
 // Progress.Routed records the last routed weight, so that a restart neither changes the routes nor repeats a wait.
 // Routers apply a smaller weight while the new version has fewer ready pods than planned.
 
-// Overlay writes each workload's route into the routers' objects.
+// Overlay writes the routes into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
@@ -84,7 +84,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// sharesOf returns the weights of the step's experiment, by Service. A template counts while proxies know all its pods.
+// sharesOf returns the step's experiment weights by Service. A template counts while proxies know all its pods.
 func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]int {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Routed == nil || !m.Routed.Shares || m.Routed.Step != m.Step || m.Available == nil || m.N == 0 {
@@ -101,9 +101,9 @@ func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]
 	return shares
 }
 
-// Within returns the weight that the ready new pods can serve, so that missing new pods do not raise the load of
-// others. For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the
-// planned requests: 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
+// Within returns the weight that ready new pods can serve, so that missing new pods do not raise the load of others.
+// For example, weight 50 is planned for 5 new and 10 stable pods. 4 ready new pods get 4/5 of the planned requests:
+// 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// daemonSet moves a DaemonSet node by node. At its steps, the update strategy is OnDelete, so the controller only
-// creates missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old
-// pods within maxUnavailable. The promotion and each rollback use the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. At its steps, with OnDelete, the controller only creates missing pods from
+// the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods within
+// maxUnavailable. The promotion and rollbacks use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns how many nodes get new pods. Each pass counts again, because nodes come and go.
+// Limits counts the nodes with new pods in each pass, because nodes come and go.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
@@ -29,7 +29,6 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the next old pods in the order of inNodeOrder, ready pods only within maxUnavailable.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.Source.Spec(w)
@@ -51,8 +50,8 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
-// inNodeOrder sorts pods by the first selector that matches their node. Equal nodes are sorted by a digest of release
-// and node, so that each release begins elsewhere. Unmatched pods come last. If broken is true, ready pods come last.
+// inNodeOrder sorts pods by the first selector of their node, unmatched pods last. A digest of release and node sorts
+// equal nodes, so that each release begins elsewhere. If broken is true, ready pods come last.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

@@ -5,9 +5,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// With HoldMinReadySeconds, no pod ever becomes available. So a Deployment of N replicas with maxSurge s and
-// maxUnavailable m stops at exactly N-m old and s+m new pods (k8s.io/kubernetes pkg/controller/deployment, rolling.go).
-// Kubernetes requires a progress deadline above minReadySeconds. The largest int32 disables the deadline.
+// With HoldMinReadySeconds, no pod becomes available. So a Deployment of N replicas with maxSurge s and maxUnavailable
+// m stops at exactly N-m old and s+m new pods (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The progress
+// deadline must exceed minReadySeconds. The largest int32 disables the deadline.
 const (
 	HoldMinReadySeconds  = 2147483646
 	HoldProgressDeadline = 2147483647
@@ -31,10 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas.
-// Otherwise the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods,
-// and 6 must be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may
-// stop 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
+// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas: the
+// controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods, and 6 must be
+// available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount), so it may stop
+// 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -45,7 +45,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	switch {
 	case m.Stable.Hash == "" || m.Stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.Stable.Current && !m.Live.Synced:
-		return nil // the controller has not seen the pause or its end yet
+		return nil // the controller has yet to see the pause or its end
 	case !isReported, !m.Stable.Current && m.Stable.Desired > to.Stable:
 		f := paused(m, n)
 		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
@@ -79,13 +79,13 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods. It stays correct
-// if the replicas change. If no percentage fits, as for 10 of 150 pods, surgeValue returns an integer.
+// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods, as replicas may
+// change. If none fits, as for 10 of 150, it is an integer.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue returns a percentage that Kubernetes rounds down to f.Unavailable, such as 34 % for 1 of 3 pods.
+// unavailableValue rounds down, such as 34 % for 1 of 3 pods.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
@@ -98,13 +98,13 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// Limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ReplicaSets. So to remove new pods, gitrollout applies the stable
-// template while the release stays at its step (Limits.Back).
+// Limits returns the next move's surge and unavailable pods. The Deployment controller never stops pods of its newest
+// ReplicaSet and never starts pods of older ReplicaSets. So to remove new pods, gitrollout applies the stable template
+// during the step (Limits.Back).
 //
 // The controller removes all new pods if it sees available stable pods. So the stable template first has paused limits
 // (Limits.still) until no stable pod is available. If all N new pods are available, one is removed first: N new pods
-// look like a complete release. If only some new pods are available, as after a manual change, no pod moves.
+// look like a complete release. If only some are available, as after a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -120,7 +120,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller may have to start old pods first, or proxies may not know the route of a smaller step yet.
+			// The controller may have to start old pods first, or proxies may not know a smaller step's route.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
@@ -137,7 +137,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	case !m.Live.Synced:
 		return Limits{asIs: true}, true
 	case m.Fresh.Ready() == 0:
-		return Limits{}, false // no new pod is ready, so only the stable template is applied
+		return Limits{}, false // no new pod is ready: only the stable template is applied
 	case known:
 		f, ok := m.nextLimits(v, m.Fresh, m.Stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
 		f.Back = true
@@ -150,9 +150,9 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 }
 
-// nextLimits returns the next limits, s surge and m unavailable pods, on the way to want.Canary fresh and want.Stable
-// old pods. Ready pods never fall below N-maxUnavailable. The Deployment controller removes old pods down to N-m, even
-// if new pods are not ready. So m grows only by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
+// nextLimits returns the next limits, s surge and m unavailable pods, towards want.Canary fresh and want.Stable old
+// pods. Ready pods never fall below N-maxUnavailable. The controller removes old pods down to N-m, even if new pods are
+// not ready. So m grows only by ready pods beyond N-maxUnavailable, or by unready old pods:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
@@ -161,7 +161,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or soon will, do not count as ready.
+// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or soon will, are not ready.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {

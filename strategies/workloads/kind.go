@@ -10,14 +10,14 @@ import (
 )
 
 // kind moves the pods of one kind of workload. A new kind needs a file here, a file for its observation, and entries in
-// Kinds and rollout.WorkloadKinds. A kind whose controller has a partition needs only a rollout.Partitioned.
+// Kinds and rollout.WorkloadKinds. With a partition, it needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits on the way to want, or false for the stable template without limits.
+	// Limits returns the next limits towards want, or false for the stable template without limits.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at which a stage is done, with surplus new pods that the controller keeps.
+	// Reached returns a stage's final counts, with surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
@@ -27,26 +27,26 @@ type evictor interface {
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
-// turner is a kind whose controller must finish its work before a rollback moves pods.
+// turner is a kind whose controller must finish before a rollback moves pods.
 type turner interface {
 	// turn returns the object to apply when a rollback starts; nil: no change.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
-// Kinds has an implementation for each kind of workload without a rollout.Partitioned.
+// Kinds has an implementation for each kind without a rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete. A newer pod with the same name is not deleted.
+// Eviction is a pod to delete, but no newer pod with its name.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
 }
 
-// Evicting is the input of Evictions. Its State must have a release in flight.
+// Evicting is the input of Evictions, with a release in flight.
 type Evicting struct {
 	View
 	State   rollout.State
-	Release *rollout.Render // the render of the release; nil if its commit cannot be read
+	Release *rollout.Render // the render of the release; nil if unreadable
 }
 
 // Evictions returns the pods to delete now.
@@ -80,7 +80,7 @@ func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
 type inTurn struct{}
 
-// Reached adds surplus new pods, such as after a scale-up, because the controller keeps them.
+// Reached adds surplus new pods, such as after a scale-up: the controller keeps them.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -93,32 +93,33 @@ type Limits struct {
 	Surge, Unavailable, Replicas int
 	Back                         bool // the step removes new pods and starts stable pods
 	still                        bool // no pod starts or stops
-	asIs                         bool // the object stays unchanged until the controller has seen the last write
+	asIs                         bool // unchanged until the controller has seen the last write
 }
 
-// LimitsOf returns the limits of a stage, or false for the stable template without limits.
+// LimitsOf returns a stage's limits, or false for the stable template without limits.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
 	switch {
 	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
-		// The stable ReplicaSet has no hash annotation yet, so the number of old pods and the Services' selector are unknown.
+		// Without the stable ReplicaSet's hash annotation, the number of old pods and the Services' selector are
+		// unknown.
 		return Limits{}, false
 	case m.leaves && known && m.Live.Hash == m.Stable.Hash:
-		return Limits{asIs: true}, true // the new pods go already, and the new template could start some again
+		return Limits{asIs: true}, true // new pods already stop, and the new template could start some
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
-		// The workload scales up from 0. The limits would make all its pods new pods.
+		// From 0 replicas, the limits would make all pods new pods.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
-		// Pods of a third ReplicaSet, from an image set by hand, would stay forever in place of stable pods.
+		// Pods of a third ReplicaSet, from an image set by hand, would stay forever.
 		return Limits{}, false
 	}
 	return m.Kind().Limits(m, want, v)
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
-// with the new version's hash. Pods of the older one are no strangers if its revision number is higher and the other
-// has no pods. For ordered kinds, only pods below the partition count.
+// with the new version's hash. The older one's pods are no strangers if its revision is higher and the other has no
+// pods. For ordered kinds, only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -141,7 +142,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, plus the new pods to which proxies may still send requests.
+// resting returns the counts at the stage's end, plus the new pods that proxies may still use.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {
@@ -152,7 +153,7 @@ func (m Staged) resting(v View) plan.Counts {
 		kept = min(kept, m.borne())
 	}
 	if m.SharesPods() {
-		kept = min(kept, 1) // only matched requests need a new pod, because other requests reach any pod
+		kept = min(kept, 1) // only matched requests need a new pod
 	}
 	if kept <= want.Canary {
 		return want

@@ -48,7 +48,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable commit's object with the replicas of o: rollbacks keep replicas.
+// stableWorkload returns the stable object with the replicas of o: rollbacks keep replicas.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -59,7 +59,6 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	return stable
 }
 
-// sizes returns the names of the fields in spec for the number of replicas and the minimum number of replicas.
 func sizes(ref rollout.Ref) (count, least string) {
 	switch {
 	case ref.Group == "keda.sh" && ref.Autoscales():
@@ -87,7 +86,7 @@ func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	return rollout.Replicas{Workload: w, Count: number(count), Least: number(least)}
 }
 
-// WithSize returns an object with Git's newest replicas or autoscaler limits.
+// WithSize returns an object with the values from Size.
 func WithSize(s rollout.State, o rollout.Object) rollout.Object {
 	size := Size(s, o)
 	if reflect.DeepEqual(size, Size(rollout.State{}, o)) {
@@ -132,7 +131,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.Own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // requests to abort are only in the cluster
+	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // only the cluster has requests to abort
 	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
@@ -143,14 +142,14 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind whose objects limit missing and extra pods. With a Rollout document, room sets defaults that Git
-// omits. Otherwise a manual change could set how many pods a promotion replaces.
+// roomy is a kind with limits of missing and extra pods. With a Rollout document, room sets omitted defaults, or a
+// manual change could set how many pods a promotion replaces.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets maxSurge and maxUnavailable for a kind with one pod per node, unless Git sets maxSurge or Kruise's type
-// Surging. If a node may have two pods, maxUnavailable must be 0.
+// onNodes sets maxSurge and maxUnavailable for one pod per node, unless Git sets maxSurge or Kruise's type Surging. If
+// a node may have two pods, maxUnavailable must be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -164,7 +163,7 @@ func orElse(o rollout.Object, field string, value any) {
 	}
 }
 
-// Asked returns a workload's replicas in Git, or nil if an autoscaler sets them.
+// Asked returns a workload's replicas in Git; nil with an autoscaler.
 func Asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count
@@ -185,10 +184,10 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the old number of replicas while both versions together have too many pods for the new number. If
-// one write changes both template and replicas, the controller removes surplus pods of all versions in proportion
-// (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut 5
-// pods of v1 and 5 of v2 to 4 and 4. If the template changes first, only v2's pods are surplus.
+// countInTurn keeps the old replicas while both versions have too many pods for the new number. If one write changes
+// template and replicas, the controller removes surplus pods of all versions in proportion (k8s.io/kubernetes
+// pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut 5 pods of v1 and 5
+// of v2 to 4 and 4. If the template changes first, only v2's pods are surplus.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
 	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // no stable version needs protection

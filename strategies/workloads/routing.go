@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies know a route: the settle time after recorded or applied, whichever is later.
+// SettledAt returns when all proxies know a route: settle after recorded or applied, whichever is later.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
 
-// KnownOf returns how many pods of a ReplicaSet are ready, known to all proxies, and not about to be removed.
+// KnownOf returns how many of a ReplicaSet's pods are ready, known to proxies, and not about to be removed.
 func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long a pod must be ready to be known to all proxies. It adds 1s, as ready times are whole seconds.
+// Learnt returns how long a pod must be ready to be known to proxies, plus 1s, as ready times are whole seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -26,7 +26,7 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight. A later step with the same weight may have fewer new pods.
+// Planned returns the counts for the last routed weight: a later step with this weight may have fewer new pods.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -35,7 +35,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns how many new pods the routed weight needs. After an edit of the step, this may exceed the step's pods.
+// borne returns how many new pods the routed weight needs: after an edit maybe more than the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {
@@ -51,7 +51,7 @@ func (m Staged) NeedsRouting() bool {
 	case !ok || m.Routing == nil:
 		return false
 	case m.SharesPods() && m.Want().Canary == 0 && m.Fresh.Desired == 0:
-		return false // the only pod moves with the promotion, so no new pod can get requests
+		return false // the only pod moves with the promotion, so no new pod gets requests
 	case m.Routed == nil:
 		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
@@ -59,19 +59,18 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// StillRouted reports whether proxies may still use the new version, so that no new pod may stop.
+// StillRouted reports whether proxies may use the new version, so that no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
 	return m.Routed != nil && m.Routing != nil &&
 		(m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0 || !m.isSettled(v))
 }
 
-// isSettled reports whether all proxies know the last route.
 func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
 // Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further one may
-// stop. Then surplus stable pods may stop, up to available new pods plus maxUnavailable.
+// stop. Then surplus ones may, up to available new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

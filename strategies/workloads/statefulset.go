@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition. Pods whose ordinal is at least the partition get the new template.
-// The controller replaces one pod at a time, the highest ordinal first, and waits until the new pod is available.
+// statefulSet moves a StatefulSet by its partition: pods with ordinals from the partition on get the new template. The
+// controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the number of new pods, again in each pass, because an autoscaler may scale. New pods stay new. With
+// Limits counts the new pods in each pass, because an autoscaler may scale. New pods stay new. With
 // podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while
 // another is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
@@ -43,9 +43,9 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests all pods. A
-// partition has no effect while no pod exists. The stable template is then applied, and no step begins until Kubernetes
-// uses the stable version again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests that: without
+// pods, a partition has no effect. The stable template is then applied, and no step begins until Kubernetes uses it
+// again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -60,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to replace is unready, so that replacing it costs no capacity.
+// isNextDown reports whether the next stable pod to replace is unready: replacing it costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -74,7 +74,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable if the API server has this field. Without the field, each apply would seem incomplete.
+// room sets maxUnavailable only if the API server has this field. Otherwise each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached omits surplus new pods if "rebalance" evicts them, unless evicted pods would return as new pods.
+// Reached omits surplus new pods that "rebalance" evicts, unless they would return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -121,7 +121,6 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: a new pod below the partition for "rebalance", or a pod that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	spec, _ := in.Source.Spec(w)
@@ -134,10 +133,10 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 }
 
 // evictInOrder returns the pod with the highest ordinal that is not ready and has an older version. With OrderedReady
-// the controller replaces no pod while another pod is not ready (kubernetes#67250).
+// the controller replaces no pod while another is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the pod has the release's version. It is evicted only once the cluster
-// has the stable template, or it would return unchanged. Other steps evict only pods that return in the new version.
+// In a rollback, and at a step without new pods, the pod has the release's version. Before the cluster has the stable
+// template, it would return unchanged. Other steps evict only pods that return in the new version.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -150,7 +149,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	return nil
 }
 
-// stuck returns the highest pod that is not ready and lacks the current template. It waits while a pod terminates.
+// stuck returns the highest unready pod without the current template. It waits while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -187,13 +186,13 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether a controller replaces pods in the order of their ordinals, so that a pod may block others.
+// isOrdered reports whether pods are replaced in the order of ordinals, so that one may block others.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods, or "". The controller does not observe the
-// workload, or waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all new pods, or "". Its controller does not observe it, or waits
+// for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

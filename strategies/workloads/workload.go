@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Staged is one workload of a release: its plan, its progress and its observed pods.
+// Staged is one workload of a release, with plan, progress and observed pods.
 type Staged struct {
 	*plan.Compiled
 	rollout.Progress
-	Label  string // the prefix of the names of the workload's analysis runs
+	Label  string // prefix of the workload's run names
 	Live   rollout.ObservedWorkload
-	Exists bool // the workload exists in the cluster
-	N      int  // the workload's desired replicas
-	leaves bool // the release is being rolled back, so no new pod starts
+	Exists bool // in the cluster
+	N      int  // desired replicas
+	leaves bool // in a rollback, so no new pod starts
 	Stable rollout.Revision
-	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
+	Fresh  rollout.Revision // zero without a ReplicaSet of the new version
 }
 
 // New returns a workload of the state's release.
@@ -40,7 +40,7 @@ func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Obser
 	return m
 }
 
-// All returns the workloads of a release that have a spec in the list, in the order of the progress.
+// All returns a release's workloads with a spec in the list, in the order of the progress.
 func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []Staged {
 	if s.Release == nil {
 		return nil
@@ -54,7 +54,7 @@ func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.C
 	return all
 }
 
-// Workloads returns the workloads of a release with a spec in the source.
+// Workloads returns a release's workloads with a spec in the source.
 func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
@@ -71,11 +71,11 @@ func (m Staged) Problem() string {
 	return text
 }
 
-// WaitsInTurn reports whether a stable pod that is not ready may keep the controller from creating new pods.
+// WaitsInTurn reports whether an unready stable pod may keep the controller from creating new pods.
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
-// Blocker returns the first unready stable pod, if all new pods are ready. Until it is ready, controllers other than
-// the Deployment controller may replace no pod.
+// Blocker returns the first unready stable pod, if all new pods are ready. Controllers other than the Deployment
+// controller may replace no pod before.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
@@ -84,8 +84,8 @@ func Blocker(m Staged) (rollout.Pod, bool) {
 // Stage returns the present stage; zero after the last.
 func (m Staged) Stage() plan.Stage { return m.RoutedAt(m.Step) }
 
-// Want returns the counts at the step's end. A rollback starts no new pod, even if the replicas grow or the step was
-// never applied.
+// Want returns the counts at the step's end. A rollback starts no new pod, even after a scale-up or before a step's
+// apply.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
 	if m.leaves && m.Exists {
@@ -97,7 +97,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether the workload has passed all its steps.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of a workload's run names, such as "web", or "web@east" if two namespaces have a "web".
+// labelOf returns the prefix of run names, such as "web", or "web@east" if two namespaces have a "web".
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -120,7 +120,7 @@ func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
 }
 
-// Replicas returns the replicas of a workload from Git or, if Git has none, from its autoscaler.
+// Replicas returns a workload's replicas from Git or, if Git has none, from its autoscaler.
 func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload) int {
 	if n := Asked(s, spec); n != nil {
 		return *n
@@ -128,7 +128,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next pod will have been ready for minReady, or zero.
+// ServesNext returns when the next pod reaches minReady, or zero.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -140,7 +140,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether gitrollout limits new pods: at a release's steps, or in a rollback that keeps the new pods.
+// IsHeld reports whether gitrollout limits new pods: at steps, or in a rollback that keeps them.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -151,7 +151,7 @@ func IsHeld(s rollout.State) bool {
 	return false
 }
 
-// commitOf returns the commit of the release with the template hash, or "", so that a push changes no object.
+// commitOf returns the commit of the release with the hash, or "", so that a push changes no object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
@@ -162,7 +162,7 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	return ""
 }
 
-// Reopened returns a state in which a stable release that keeps old pods (State.Draining) is in flight again.
+// Reopened puts a stable release that keeps old pods (State.Draining) in flight again.
 func Reopened(s rollout.State) rollout.State {
 	if s.Draining == nil || s.Stable == nil || s.Release != nil {
 		return s
@@ -174,7 +174,7 @@ func Reopened(s rollout.State) rollout.State {
 	return s
 }
 
-// IsPromoting reports whether a release has passed its steps, so that Kubernetes replaces the remaining pods.
+// IsPromoting reports whether all steps are passed, so that Kubernetes replaces the remaining pods.
 func IsPromoting(s rollout.State) bool {
 	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
 	isReleasing := s.Stable != nil && s.Release != nil
