@@ -19,8 +19,7 @@ type applier struct {
 }
 
 // apply applies a state that names a commit. For a removed app, it applies only a rollback and the first state
-// afterwards, without other apps' objects. If the cluster refuses an object in a rollback, Services, routes and
-// workloads are applied one by one.
+// afterwards, without other apps' objects. If the cluster refuses an object in a rollback, applyEach follows.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -57,22 +56,22 @@ func (k *applier) apply(
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
-	routes, _ := strategies.Ahead(rendered, nil) // errors of traffic edits were reported earlier
+	routes, _ := strategies.Ahead(rendered, nil) // reported earlier
 	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
-// rollbackObjects returns the objects that move users back to the stable version: Services, routes and workloads.
+// rollbackObjects returns Services, routes and workloads.
 func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
-		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // a workload of a kind unknown to WorkloadOf
+		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // of a kind unknown to WorkloadOf
 		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }
 
-// applyEach keeps the objects' order, because traffic must move before pods. It ignores an InvalidError, and stops at
-// any other error.
+// applyEach keeps the order, because traffic must move before pods. It ignores an InvalidError, and stops at other
+// errors.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -89,7 +88,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired returns a state's objects and its commit's render. It sets t.input to the state and a new observation.
+// desired also sets t.input to the state and a new observation.
 func (k *applier) desired(
 	ctx context.Context, t *transition, m *appCache, state rollout.State, now time.Time,
 ) (objects []rollout.Object, rendered *rollout.Render, err error) {

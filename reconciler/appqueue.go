@@ -7,12 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue stores when each app is due: RunOnce uses the maps, and Run the work queue.
+// appQueue stores when each app is due: RunOnce uses the maps, Run the queue.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool
-	timers map[string]time.Time // when other apps are due
-	queue  queue                // nil for RunOnce
+	timers map[string]time.Time
+	queue  queue // nil for RunOnce
 }
 
 func newAppQueue() *appQueue {
@@ -36,7 +36,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// If an app gets several times, RunOnce uses the last, and Run the earliest. A zero time means never.
+	// RunOnce uses an app's last time, Run the earliest. A zero time means never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)
@@ -47,7 +47,6 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes and returns the due apps, sorted by name.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

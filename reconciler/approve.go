@@ -11,13 +11,13 @@ import (
 )
 
 // Approver returns the promoter who approved a promotion file in a commit. "promoters" is the path of the policy's file
-// of promoters, or "". A result "" without an error means that every user may approve. An error that wraps a
-// *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
+// of promoters, or "". Without an error, "" means that every user may approve. An error that wraps a
+// *rollout.InvalidError means that no promoter approved. Any other error means unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches the results of an Approver. Passes never call the Approver, because a call may fetch history.
+// approvals caches an Approver's results. Passes never call the Approver, because a call may fetch history.
 type approvals struct {
-	ask    Approver // if nil, promotion files need no approval
+	ask    Approver // nil: no approval needed
 	touch  func(app string)
 	wanted func()
 
@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question asks which promoter approved a promotion file. file is the blob's id, and main is the commit's id.
+// question has the blob id of the file and the commit id of main.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -46,7 +46,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
 	// A promotion counts only if it is approved and names the release at the head or in flight, or restarts the stable
-	// version. refused says why a promotion of the release at the head is ignored.
+	// version. refused is about the release at the head.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -77,7 +77,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An approval stays valid at newer commits. A missing approval is checked at each newer commit.
+	// An approval stays valid at newer commits. A missing approval is checked at each commit.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
@@ -93,7 +93,6 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer calls the Approver for all open questions, and reports whether there were any.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open
@@ -121,7 +120,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all results, because the trusted keys may have changed.
+// forget drops all results: the trusted keys may have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,21 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// blame finds the commit that last changed an app's render, and the author of the app's promotion file.
 type blame struct {
 	reader *source.Reader
 	wanted func()
 
 	mu       sync.Mutex
-	unblamed map[string]string     // first commits of requested histories, by app
-	authors  map[string]authorship // by app, for promotion files at the first fetch
+	unblamed map[string]string     // first commits of histories, by app
+	authors  map[string]authorship // by app
 }
 
-// authorship is the author of a promotion file, or "" if unknown. file is the blob's id.
+// authorship has the blob id of the file. An unknown author is "".
 type authorship struct{ file, author string }
 
-// head sets an app's Commit to the last commit in j.line that changed the render or error. A revert undoes this commit,
-// and the release names its author. A head with an error may have no commit.
+// head sets an app's Commit to the last commit in j.line that changed the render or error, for reverts and the
+// release's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -75,8 +74,7 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with its author. For a file older than this process, it requests the history.
-// Until the history is read, its error permits only a rollback.
+// withAuthor requests the history for a file older than this process. Until then, its error permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -96,7 +94,7 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 }
 
 func changed(line []Snapshot, paths ...string) rollout.Commit {
-	// The first commit has no earlier commit in the line to compare with.
+	// The first commit has no earlier commit to compare with.
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
 			is, _, err := line[i].Lookup(name)
@@ -109,7 +107,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in line, or else uses the author of the head.
+// setHistory finds the author of an app's promotion in line, or uses the head's author.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,8 +121,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested histories, and reports whether there were any. Without a history, the newest commit's
-// author is used. If Git is unreachable, a later pass requests again.
+// readHistory reads the requested histories. Without a history, the newest commit's author is used. If Git is
+// unreachable, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

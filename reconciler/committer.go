@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit. Only one goroutine uses it; others use its outbox.
+// committer pushes all queued transitions in one commit, in only one goroutine; others use its outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,13 +21,13 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // refused pushes; chooses the transition to retry first
-	stale   map[string]stale // unwanted proposals' branches, to remove later
+	batches int              // refused pushes; chooses the first retry
+	stale   map[string]stale // unwanted proposals' branches
 	shown   *rollout.Forge   // at the last full report
 }
 
-// flush records the due transitions and publishes the results. err is about the whole push; after ErrConflict, all
-// decisions must be repeated. refused joins the errors of refused transitions.
+// flush records the due transitions. err is about the whole push; after ErrConflict, all decisions must be repeated.
+// refused joins the errors of refused transitions.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -64,20 +64,20 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a failed push must be repeated later, because its transitions did not cause the failure.
+// isLater reports whether a push failed for other reasons than its transitions.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is the number of single pushes after which, without an accepted push, the server is assumed to refuse all.
+// maxRefused is the number of single pushes after which, if all are refused, the server is assumed to refuse all.
 const maxRefused = 3
 
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
 	// The server may refuse a single transition for ever, for example because its text looks like a credential. So push
-	// one by one, each time beginning with another. "err" is set if all are refused and one refusal is new, or if the
-	// push must be repeated.
+	// one by one, each time beginning with another. "err" is set if all are refused and one refusal is new, or to
+	// repeat the push.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -110,7 +110,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes one commit with all transitions, together with the commits of proposals. A panic becomes an error.
+// push pushes all transitions and proposals. A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -126,7 +126,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch comes last, because a proposal without its transition does no harm if pushes are not atomic.
+	// The state branch is last: a proposal without its transition does no harm if pushes are not atomic.
 	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {

@@ -8,10 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorLog logs a repeated problem only once.
 type errorLog struct {
 	log  *slog.Logger
-	said sync.Map // last texts by subject
+	said sync.Map
 }
 
 func (c *errorLog) about(what string, err error) {
@@ -34,7 +33,7 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before stores a new text about a subject, and returns the last text, or else the new one. isOver forgets the subject.
+// before stores a text about a subject, and returns the last text, or else the new one. isOver forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {

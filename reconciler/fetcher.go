@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher holds the missing commits and the render jobs that need them. One fetch gets all missing commits.
+// fetcher holds the missing commits and the render jobs that need them, for one fetch.
 type fetcher struct {
 	*Options
 	queue  *renderQueue
@@ -19,16 +19,16 @@ type fetcher struct {
 
 	mu    sync.Mutex
 	wants map[string][]job  // by missing commit
-	asked map[string]bool   // their fetch has started
+	asked map[string]bool   // fetch started
 	ours  map[string]bool   // are or were on the users' branch
 	gone  map[string]string // reasons, until the next fetch
 }
 
-// mostOurs limits the map ours. A larger map is cleared, and its commits are looked up again.
+// mostOurs limits the map ours, which is then cleared.
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch, or requests it for jobs. The error wraps ErrNotReady, or says why the
-// commit is unavailable.
+// tree returns a commit of the users' branch, or requests the commit for jobs. The error wraps ErrNotReady, or says why
+// the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// missing returns the wanted commits whose fetch has not started, and marks their fetch as started.
+// missing marks the returned commits' fetch as started.
 func (f *fetcher) missing() (commits []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch. The server lacks the commits in "gone", and the users' branch the commits in "outside".
-// After an error, the apps request all commits again.
+// brought handles a fetch. The server lacks the commits in "gone", the users' branch the commits in "outside". After an
+// error, apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // no proof that users pushed this commit
+		case slices.Contains(outside, commit): // no proof that users pushed it
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow marks commits as part of the users' branch, and permits new requests for unavailable commits.
+// follow permits new requests for unavailable commits.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs calls askJob for each job. It adds the Jobs' states to a copy of known. It logs once why a Job is stuck.
+// askJobs adds the Jobs' states to a copy of known, and logs once why a Job is stuck.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -32,7 +32,7 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// askJob creates, reads or deletes the Job of a recorded hook run. It creates no Job for a removed app.
+// askJob creates no Job for a removed app.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:

@@ -12,11 +12,10 @@ import (
 // Snapshot is one commit, which can be read without a worktree.
 type Snapshot = source.Snapshot
 
-// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; a failed Fetch changes nothing.
-// Bring fetches commits by id in one request, and returns the ids that the server lacks. Held returns a commit of the
-// mirror. Push returns the new commits' ids by branch, and is atomic if the server supports it. A Push error wraps
-// rollout.ErrConflict if a branch has moved. After any other error, the outcome is unknown until the next Fetch, and
-// the push may be repeated. A Push may run during a Fetch.
+// Repository is a mirror of the Git server. A failed Fetch changes nothing. Bring fetches commits by id in one request,
+// and returns the ids that the server lacks. Push returns the new commits' ids by branch, and is atomic if the server
+// supports it. A Push error wraps rollout.ErrConflict if a branch has moved. After any other error, the outcome is
+// unknown until the next Fetch, and the push may be repeated. A Push may run during a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
@@ -24,9 +23,9 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past compares commits and fetches missing commits. Merge returns the effect of a merge of one commit into another.
-// Between returns the commits from one to another along first parents, oldest first, both included. Outside returns the
-// listed commits that are not ancestors of the given commit, along any parents.
+// Past compares and fetches commits. Merge returns the effect of a merge. Between returns the commits from one to
+// another along first parents, oldest first, both included. Outside returns the listed commits that are not ancestors
+// of the given commit, along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -36,9 +35,9 @@ type Past interface {
 // Renderer renders one app at one commit.
 type Renderer = source.Renderer
 
-// Observer reads the cluster. Observe uses watch caches; its parameter routes has the objects whose status a router
-// writes. Serves asks the API server whether one version's pods have a ready endpoint of a Service. SameTemplate asks
-// the API server whether an apply would keep the running pod template. OtherOwners returns the objects' other owners.
+// Observer reads the cluster. Observe uses watch caches; routes are the objects whose status a router writes. Serves
+// asks the API server whether one version's pods have a ready endpoint of a Service. SameTemplate asks the API server
+// whether an apply would keep the running pod template.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -48,8 +47,8 @@ type Observer interface {
 
 // Applier writes to the cluster. Check is a dry run on the server. A Check error that wraps a *rollout.InvalidError is
 // final; any other Check must be repeated. Apply sends no request for an unchanged object. An Apply error names the
-// failed object. Earlier objects are applied, and Apply may be repeated. Prune deletes the candidates, and returns the
-// candidates that no longer exist. Evict deletes a pod by its uid.
+// failed object; earlier objects are applied, and Apply may be repeated. Prune returns the candidates that no longer
+// exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -57,24 +56,24 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Annotations writes metadata. Unannotate removes an annotation with the given value from a workload. SetRole replaces
-// the metadata of a pod's former role. A refusal by the API server is a rollout.ErrUnlabelled.
+// Annotations writes metadata. Unannotate removes an annotation with the given value. SetRole replaces the metadata of
+// a pod's former role. A refusal by the API server is a rollout.ErrUnlabelled.
 type Annotations interface {
 	SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error
 	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error
 }
 
-// Jobs manages the hook Jobs of releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
-// a Job's state, and creates a missing Job if begun is false. Taken is set if another run, with another value of the
-// annotation, created the Job. DeleteJob deletes a Job and its pods, and ignores a missing Job.
+// Jobs manages hook Jobs. CheckJob asks the API server whether it would accept a Job. EnsureJob creates a missing Job
+// if begun is false. Taken is set if another run, with another value of the annotation, created the Job. DeleteJob
+// deletes a Job and its pods, if any.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Analyzer takes measurements in the background. Measure starts due measurements and stops measurements of ended
-// analyses. Measured returns each result of an app once. A new result must cause a call of Reconciler.Touch.
+// Analyzer measures in the background. Measure starts due measurements and stops measurements of ended analyses.
+// Measured returns each result once. A new result must cause a call of Reconciler.Touch.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

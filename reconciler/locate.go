@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry at its recorded or else its stable commit, if on the users' branch. "unread" is
-// true until either can be read.
+// asRecorded returns the app's entry at its recorded or else its stable commit, if on the users' branch.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -22,7 +21,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // name and folder may differ at this commit
+			then = l.reader.AppAt(tree, s.Named(a)) // at this commit
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -30,8 +29,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded error if the app left the configuration. "unread" is true until that commit is
-// fetched.
+// wasRemoved returns the recorded error if the app left the configuration.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -41,14 +39,14 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 		return nil, errors.Is(err, source.ErrNotReady)
 	}
 	lists, err := l.reader.Lists(tree, s.App)
-	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // source.Branch.Removed writes this text
+	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // see source.Branch.Removed
 	if lists || err != nil && !saysSo {
-		return nil, false // the configuration may be unreadable
+		return nil, false // unreadable configuration
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord uses the record and older commits, because no configuration is readable yet.
+// viewOfRecord is for the time before a configuration is readable.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

@@ -9,16 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits the tries of RunOnce after another writer was faster on the state branch.
 const maxTries = 5
 
 // RunOnce fetches Git, reconciles the due apps and pushes, again after a conflict. If fetch is false, the first try
-// uses the previous fetch. Each app makes at most one transition. The error joins all failures. The clock is read for
-// each app, because earlier apps may take long.
+// uses the previous fetch. Each app makes at most one transition. The error joins all failures.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // by app; nil without an error
+	failed := map[string]error{} // nil without an error
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error
@@ -57,9 +55,9 @@ type Pump string
 
 // The pumps.
 const (
-	PumpIn   Pump = "in"   // fetches Git, and the commits that passes need
+	PumpIn   Pump = "in"   // fetches Git
 	PumpApps Pump = "apps" // reconciles due apps
-	PumpOut  Pump = "out"  // records the transitions of passes
+	PumpOut  Pump = "out"  // records transitions
 )
 
 // Turn runs one pump once, for a simulator. Two turns of the same pump must not overlap.
@@ -88,7 +86,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue reconciles the due apps. It repeats an app's pass when the missing commit or render arrives.
+// reconcileDue repeats an app's pass when the missing commit or render arrives.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
@@ -100,7 +98,7 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // so that the reason to hold an app is from the newest head
+		r.renders.drain() // so that the newest head decides why an app is held
 		for _, app := range r.queue.due(due) {
 			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) {
 				done = append(done, app)

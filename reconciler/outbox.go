@@ -8,27 +8,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox holds the transitions to push and the results of pushes. Any goroutine may use it.
+// outbox holds the transitions to push and the results, for any goroutine.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool                  // another writer was faster: no push before the next fetch
-	notYet   time.Time             // no push before this time, after a failed push
-	refused  map[string]refusal    // by app, while the server accepts other transitions
+	isBehind bool                  // another writer was faster: no push before a fetch
+	notYet   time.Time             // no push before, after a failure
+	refused  map[string]refusal    // by app, while others are accepted
 	waiting  map[string]transition // to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to push to the users' branch
-	proposes map[string]recorded // proposals to compare with the head
+	proposes map[string]recorded // to compare with the head
 	reverted map[string]string   // last head with a tried revert, by app
 	compared map[string]string   // last comparison's key, by app
-	failed   []string            // apps with failed proposals; retried after the next fetch
+	failed   []string            // to retry after the next fetch
 	news     chan struct{}
 }
 
-// refusal holds the times of an app's first refused push and of its next push.
+// refusal has the times of the first refused and the next push.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue replaces an app's queued transition. While a transition of the app is being pushed, enqueue does nothing,
-// because the outcome is unknown. The app is reconciled again afterwards.
+// enqueue does nothing while a transition of the app is being pushed, because the outcome is unknown. The app is
+// reconciled again afterwards.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if it was decided from the given serial, or else nil.
+// queued returns the app's queued state if decided from the given serial, or nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether an app's transition is recorded and no pass has taken the result yet.
+// isRecorded reports a recorded transition whose result no pass has taken.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports a waiting push, whether the push includes a rollback, and the push's earliest time.
+// waits reports a waiting push, a rollback in it, and its earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *outbox) isNewRefusal(all []transition) bool {
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due, because the process may end before their next push.
+// retryRefused makes refused transitions due, because the process may end.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked allows pushes after a conflict, and retries failed proposals. It is called after each successful fetch.
+// looked allows pushes after a conflict, and retries failed proposals.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,8 +148,8 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue returns the due transitions, sorted by app. If an app's record has changed, it drops the transition and makes
-// the app due.
+// dequeue returns the due transitions, sorted by app. It drops a transition whose record has changed, and makes the app
+// due.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,7 +169,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether a former name's record is unchanged and not queued. The caller holds mu.
+// mayRename requires an unchanged record that is not queued. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

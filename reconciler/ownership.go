@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// If two apps have an object at the newest commit, its owner is the app whose record lists it. Apps may share objects
-// that are never deleted, such as Namespaces.
+// If two apps have an object at the newest commit, its owner is the app whose record has the object. Apps may share
+// objects that are never deleted, such as Namespaces.
 
 type claim struct {
 	ref   rollout.Ref
@@ -47,7 +47,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		// Each run of a hook has its own Job name, so two apps may share a hook's name.
+		// Each run of a hook has its own Job name, so apps may share a hook's name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
@@ -68,8 +68,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether the first app may keep an object that both apps have in Git. If only one record has the
-// object, that app wins. If both have it, both may. Otherwise, the first name wins.
+// comesFirst prefers the only app whose record has the object. If both have it, both may keep it; otherwise, the first
+// name wins.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,18 +17,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds values of an app that a restart rebuilds. Only the app's passes write them, one at a time.
+// appCache holds values that a restart rebuilds. Only the app's passes write them, one at a time.
 type appCache struct {
 	runs    []rollout.AnalysisRun // recorded runs with later measurements
 	health  strategies.Health
 	routing routing
-	pending *strategies.Decision // an applied but unrecorded rollback, or nil
-	on      rollout.State        // pending was decided from this recorded state
-	told    bool                 // pending was reported
-	failing time.Time            // start of the failed passes; zero after a success
-	kept    error                // of the last prune
-	fought  error                // about another writer of the release's objects
-	refused error                // first refusal of pods' metadata by role; nil after a success
+	pending *strategies.Decision // applied but unrecorded rollback, or nil
+	on      rollout.State        // pending was decided from this record
+	told    bool
+	failing time.Time // start of the failed passes, or zero
+	kept    error     // by the last prune
+	fought  error     // another writer of the release's objects
+	refused error     // first refusal of pods' metadata by role
 }
 
 type pass struct {
@@ -36,8 +36,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's recorded state, observes the app and decides. It applies a rollback before recording it. If the
-// record is unreadable, or a removed app has no record, pass returns nil.
+// pass applies an app's recorded state, observes the app and decides. It applies a rollback before recording it. It
+// returns nil for an unreadable record, or a removed app without a record.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -62,10 +62,10 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// These limits keep a pass short. Each patched pod starts another pass for the rest.
+// Each patched pod starts another pass for the rest.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles gives pods the labels and annotations of their roles. A transition comes first, and an error stops none.
+// setRoles gives pods the labels and annotations of their roles. Transitions come first; an error stops none.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
@@ -91,7 +91,6 @@ func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	s.err = errors.Join(s.err, first)
 }
 
-// rescue turns a panic in a pass into an error that holds the app.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -171,12 +170,12 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// goesBack reports whether a decision begins or continues a rollback. A stale decision applies nothing.
+// goesBack reports a decision that begins or continues a rollback. A stale decision applies nothing.
 func (s *pass) goesBack() bool {
 	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
 
-// withheld returns why a decision may not be recorded yet: an unread history or an outdated view of Git.
+// withheld returns why a decision may not be recorded yet.
 func (r *Reconciler) withheld(s *pass) (why error) {
 	held := s.decision.State.Held // isHeld: an error at the head is the new reason
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
@@ -189,8 +188,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Examples: the
-// abort of a release that has not begun, and the end of a hook.
+// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Example: the
+// abort of a release that has not begun.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -212,8 +211,8 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather collects the input of a decision. If "unknown" is set, the head, the approval or the cluster is unknown, and
-// only a rollback is allowed. "err" means an unread recorded commit, which a rollback needs.
+// gather permits only a rollback if "unknown" is set: the head, the approval or the cluster is unknown. "err" means an
+// unread recorded commit, which a rollback needs.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -224,14 +223,14 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	} else if s.renamedFrom != nil {
 		state = s.renamedFrom.state
 	}
-	if a.unread { // the app's folder is unknown
+	if a.unread { // unknown folder
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	app, unknown := r.prepare(s.view, a, state)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // only after Gather read the commit that a rollback needs
+	if app.Promotion != nil { // after the read of a rollback's commit
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -272,7 +271,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			m.health = m.health.Applied(errors.Join(m.fought, m.refused), errors.Join(s.err, m.kept), s.input.Now)
 			s.input.Health = s.cache.health
 		}
-		answers.Healed = new(s.err == nil) // the release continues if Unannotate fails below
+		answers.Healed = new(s.err == nil) // even if Unannotate fails below
 		if r.Annotations != nil {
 			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
@@ -284,7 +283,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // owners may give up objects later
-		case errors.As(err, &refused): // for example, gitrollout may not read the kind
+		case errors.As(err, &refused): // such as an unreadable kind
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
@@ -300,7 +299,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 }
 
 // evict deletes pods that controllers do not replace. The first pass of a rollback deletes none, because the cluster
-// still has the step's objects. A restart deletes none after a failed apply: replacements may not start.
+// still has the step's objects. After a failed apply, a restart deletes none: replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
 	begins := isAborted && s.input.State.Phase != rollout.Aborting
@@ -313,7 +312,7 @@ func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	return err
 }
 
-// adoptable reports for each workload whether its running pod template is the template in Git.
+// adoptable compares each workload's running pod template with Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -327,7 +326,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving reports whether each needed version's Service has a ready endpoint, because its routes need one.
+// serving finds the versions whose Service has a ready endpoint, because routes need one.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -340,7 +339,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app.
+// accepted sends a dry run of a commit's objects before the record. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, rendered, err := k.desired(ctx, new(s.transition), s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -366,7 +365,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure skips unrecorded analyses, whose start times may still change.
+// measure skips unrecorded analyses, whose start may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

@@ -15,23 +15,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. One goroutine uses it; others may call only current.
+// poller publishes an immutable view of Git. Only one goroutine uses it, except current.
 type poller struct {
 	*Options
 	preparer
 	reader *source.Reader
 	touch  func(app string)
-	looked func() // after each successful fetch
+	looked func() // after successful fetches
 
 	seen        atomic.Pointer[gitView]
 	config      *rollout.Config // last readable one
-	hasRead     bool            // the state branch was read
+	hasRead     bool
 	unreachable bool
 	invalid     error  // at the last successful fetch
-	judged      string // last judged head: its commit and the reason
+	judged      string // last judged head and reason
 }
 
-// gitView is the immutable content of the users' branch after one fetch, without the states of apps.
+// gitView is the immutable users' branch after a fetch, without apps' states.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
@@ -39,22 +39,20 @@ type gitView struct {
 	record  string // state branch's head when apps was made
 	apps    map[string]*appView
 	gone    []string // recorded but not listed in Git, sorted
-	behind  error    // why the view is outdated; no app advances meanwhile
-	failed  bool     // outdated because of an unreadable commit
-	// the commits of the users' branch since the last view; nil if unknown
+	behind  error    // outdated view; no app advances
+	failed  bool     // unreadable commit
+	// commits since the last view; nil if unknown
 	line []Snapshot
 }
 
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// isStill reports whether neither Git nor the record has changed. Apps without a configuration also depend on commits
-// that arrive in the mirror.
+// isStill reports an unchanged Git and record. Apps without a configuration also depend on commits that arrive.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
 }
 
-// settings returns the configuration in force, or the defaults before the first one.
 func (v *gitView) settings(cluster string) *rollout.Config {
 	if v != nil && v.branch.Config != nil {
 		return v.branch.Config
@@ -64,7 +62,6 @@ func (v *gitView) settings(cluster string) *rollout.Config {
 	}
 }
 
-// promotionOf returns an app's promotion file, or the zero value before the first fetch and for unknown apps.
 func (v *gitView) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
@@ -76,12 +73,12 @@ type appView struct {
 	rollout.App
 	promotion source.Promotion
 	calendar  rollout.Calendar
-	removed   *rollout.InvalidError // set if Git no longer lists the app
+	removed   *rollout.InvalidError // if Git no longer lists the app
 	removedBy rollout.Commit        // zero if unknown
-	unread    bool                  // folder and permissions are unknown
+	unread    bool                  // unknown folder and permissions
 	prunes    bool                  // the removed app's objects are to be deleted
-	refused   *rollout.InvalidError // the newest commit is refused and would change this app
-	head      *strategies.Head      // if set, replaces the branch's head
+	refused   *rollout.InvalidError // newest commit is refused and would change this app
+	head      *strategies.Head      // instead of the branch's head
 }
 
 func (a *appView) named(s rollout.State) *appView {
@@ -100,10 +97,10 @@ func sameText(a, b *rollout.InvalidError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// current returns the latest view, or nil before the first fetch.
+// current returns nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view. After an unreadable commit, the last view stays, and no app advances.
+// look fetches and publishes. After an unreadable commit, the last view stays, and no app advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	fetching, end := l.begin(ctx, report.PartFetch, "")
@@ -138,7 +135,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports a poll's error. If fetches fail since "away", it adds the last known invalid input.
+// tellProblem adds the last invalid input if fetches fail since "away".
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -180,7 +177,7 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	return next, nil
 }
 
-// readPolicy applies the current policy, and reports a change. An unreadable policy keeps the last one.
+// readPolicy keeps the last policy if the policy is unreadable.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -198,7 +195,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // else the first transition creates the branch
+	if heads.State != "" { // else the first transition creates it
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -240,7 +237,6 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp reads the record if no configuration is known.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -284,14 +280,14 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.states.proposers()...) // to compare proposals with the new head
+		touched = append(touched, l.states.proposers()...) // to compare proposals with the head
 	} else {
 		l.renders.retry(next)
 	}
 	if was != nil && was != next {
 		for name := range was.apps {
 			if next.apps[name] == nil {
-				touched = append(touched, name) // the app's pass deletes the cached values
+				touched = append(touched, name) // the pass deletes cached values
 			}
 		}
 	}
@@ -311,7 +307,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 }
 
 // bring fetches all wanted commits in one request, checks which are on the users' branch, checks approvals and reads
-// histories. It reports whether there was anything to do.
+// histories.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // before the first fetch
@@ -334,15 +330,15 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
 	if err != nil {
-		l.unreachable = true // waiting apps become due when Git answers
+		l.unreachable = true // apps become due when Git answers
 		return true, fmt.Errorf("fetch %d commits that records of apps name: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, failed
 }
 
-// leaving returns the apps in flight that will probably roll back: their folder changed, or a user aborted. Only apps
-// at the sorted commits count.
+// leaving returns the apps that probably roll back: their folder changed, or a user aborted. Only apps at the sorted
+// commits count.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

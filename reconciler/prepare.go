@@ -17,7 +17,7 @@ type preparer struct {
 	approvals *approvals
 }
 
-// prepare returns an app with the given state, and an error while the app's head or approval is unknown.
+// prepare returns an error while the app's head or approval is unknown.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	if v.refused != nil {
@@ -33,7 +33,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head, and a conflict if another app owns an object of the head. ready means both are known.
+// head also returns a conflict with another app's object. ready means both are known.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

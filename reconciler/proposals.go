@@ -15,7 +15,7 @@ import (
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// Ignore unrecorded measurements, because a gate shuts only when the verdict is recorded.
+	// Ignore unrecorded measurements: only a recorded verdict shuts a gate.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -65,7 +65,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 			return nil
 		}
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
-			return nil // the revert is pushed, not proposed
+			return nil // pushed, not proposed
 		}
 		p.Wanted, p.IsKept = revert, after.Head.Render == nil // an unknown head may be the rejected release
 	}
@@ -76,7 +76,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, or nil. An unreadable branch is checked later.
+// planned returns nil for no update. An unreadable branch is checked later.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -103,7 +103,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals queues a check of an app's proposals if the users' branch, a proposal or the record changed.
+// wantProposals queues a check of an app's proposals after a change of the users' branch, a proposal or the record.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range rollout.ProposalBranches(r.Cluster, s.app.Name) {
@@ -119,7 +119,7 @@ func (r *committer) wantProposals(s recorded) {
 	}
 }
 
-// renewProposals creates no proposals, because only transitions create proposals.
+// renewProposals creates none: only transitions create proposals.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -130,7 +130,7 @@ func (r *committer) renewProposals(ctx context.Context) {
 		s := noted[app]
 		e, _ := r.states.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // the app will be reconciled again
+			continue // reconciled again
 		}
 		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after

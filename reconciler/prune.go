@@ -24,7 +24,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	all := next.Inventory
 	switch {
 	case next.Source == "":
-		return k.leave(t, d) // never applied
+		return k.leave(t, d)
 	case t.app.removed != nil && !t.app.prunes:
 		next.Kept = ""
 		return d, false, nil
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record if only data and other apps' objects remain, to free the app's name.
+// leave drops a pruned app's record if only data and other apps' objects remain, to free the name.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -74,14 +74,14 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects with the app's present or former name as a label, and returns the deleted objects.
+// remove deletes objects with the app's present or former name as a label.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune deletes only objects with this name as a label
+		absent, failed := k.Applier.Prune(ctx, name, refs) // deletes only objects with this label
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil. If the app cannot be rendered but its record has the
-// object, Wants returns an empty object. After an error, ask again.
+// Wants returns an app's object at the newest commit, or nil. For a recorded object of an app without a render, Wants
+// returns an empty object. After an error, ask again.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -131,7 +131,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with its permissions in the newest view; an unknown app has none.
+// App returns an app with its newest permissions; an unknown app has none.
 func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -194,7 +194,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file in or below a folder contains a text. An unreadable file counts.
+// names searches a folder's files for a text. An unreadable file counts.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 
 // Options configures a Reconciler.
 type Options struct {
-	Cluster string         // the folder under .gitrollout/
-	UID     string         // a state branch with another UID is refused
-	Source  rollout.Source // the users' branch, as cluster.yaml names it
+	Cluster string         // folder under .gitrollout/
+	UID     string         // of the state branch; others are refused
+	Source  rollout.Source // users' branch, as cluster.yaml names it
 
-	Namespace  string   // where no app may write; default rollout.OwnNamespace
-	Namespaces []string // in scope; default all
-	Only       []string // if set, only these apps' rollbacks happen, unrecorded
+	Namespace  string   // no app may write; default rollout.OwnNamespace
+	Namespaces []string // default all
+	Only       []string // if set, only these apps' rollbacks, unrecorded
 
-	// As returns an app's context for cluster requests. A nil As means the caller's context.
+	// As returns an app's context for cluster requests; nil means the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -35,46 +35,45 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Jobs       Jobs // if nil, no Job can be created
-	// Annotations removes finished requests to break glass, and labels pods by role. It may be nil.
+	Jobs       Jobs // nil: no Job can be created
+	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
 	Annotations Annotations
 	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
-	Approve     Approver             // if nil, every promotion file is approved
-	// Nodes returns the labels of the cluster's nodes, by name. Releases need the labels to select nodes.
+	Approve     Approver             // nil approves all promotion files
+	// Nodes returns the labels of nodes by name. Releases use them to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the policy at the heads of a fetch. The pointer changes only with the policy. After an error, the
-	// last policy applies and nothing advances. Only one goroutine calls Policy. A nil Policy means no policy.
+	// Policy returns the policy at a fetch's heads. The pointer changes only with the policy. After an error, the last
+	// policy applies and nothing advances. Only one goroutine calls Policy. Nil means no policy.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer            // if nil, analyses stay pending
+	Analyzer   Analyzer            // nil: analyses stay pending
 	Tell       func(report.Report) // may be nil; called by several goroutines, must not block
 	ShowsForge bool                // Tell publishes to the forge
-	Trace      report.Tracer       // called for each part of a pass; may be nil
+	Trace      report.Tracer       // each part of a pass; may be nil
 	Ends       bool                // after RunOnce, so each pass records all measurements
 	Log        *slog.Logger
 
-	Writer    string // host or pod, for the writer in cluster.yaml
-	Exclusive bool   // stand down when another writer takes over, as in a leader election
-	Workers   int    // apps reconciled concurrently; default 16
+	Writer    string // host or pod, for cluster.yaml
+	Exclusive bool   // stand down for another writer, as in a leader election
+	Workers   int    // concurrent apps; default 16
 
-	// Spread lengthens intervals, so that processes do not fetch together after an outage. It may be nil.
+	// Spread lengthens intervals, so that processes do not fetch together. May be nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler has three parts: the poller reads Git, workers reconcile the apps, and the committer writes Git. Run runs
-// the parts concurrently, RunOnce one after the other.
+// Reconciler has three parts: the poller reads Git, workers reconcile apps, and the committer writes Git.
 type Reconciler struct {
 	Options
 	*applier
 	in       *poller
 	out      *committer
 	queue    *appQueue
-	collects bool          // no later pass can record new measurements
-	asked    chan bool     // requests a fetch; if true, an immediate one
-	wanted   chan struct{} // a commit, a history or an approval is requested
+	collects bool          // no later pass records new measurements
+	asked    chan bool     // fetches; true: immediate
+	wanted   chan struct{} // for a commit, history or approval
 	stats    counters
 	errorLog errorLog
 	watchdog watchdog
@@ -134,11 +133,10 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is returned by an exclusive process's Run and RunOnce after another writer took the state branch.
+// ErrDeposed is an exclusive process's error after another writer took the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile runs one pass of an app: it applies the last recorded transition, decides, and queues the next. It reports
-// whether the pass decided, and the app's error.
+// reconcile runs one pass of an app: it applies the last recorded transition, decides, and queues the next.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil
@@ -147,7 +145,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.As(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // reported; the pass below applies the state again
+		_ = r.applyRecorded(ctx, done, clock()) // reported; the pass below applies again
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -170,7 +168,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	return true, t.err
 }
 
-// isOurs reports whether this process handles an app, because an object in the cluster may name an unknown app.
+// isOurs is needed because an object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {
@@ -183,16 +181,16 @@ func (r *Reconciler) isOurs(app string) bool {
 
 func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Contains(o.Only, app) }
 
-// whileWaiting is the interval between an app's passes during its push, as the app may have to roll back.
+// whileWaiting is the interval between an app's passes during its push, for a rollback.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition, unless a later rollback was decided.
+// applyRecorded does nothing after a later rollback.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// The pending rollback is newer, and was decided from the state after the advance.
+		// The rollback was decided from the state after the advance.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -207,7 +205,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render makes the app due again
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // due again after the render
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
@@ -225,26 +223,26 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, but at least 1 s and at most 1 min.
-// Failures of extra passes, which changes cause, do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min. Extra passes after
+// changes do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable returns the errors of apps with unreadable records, which the reconciler does not change.
+// Unreadable returns the errors of unreadable records; their apps stay unchanged.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch makes an app due soon, because its objects have changed. Any goroutine may call it.
+// Touch makes an app due soon, after changes of its objects. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch Git soon, but at most once a second. Any goroutine may call it, and it does not block.
+// Poll makes Run fetch soon, at most once a second. Any goroutine may call it; it does not block.
 func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }
 
-// offer sends a value to a channel without an unread value.
+// offer drops the value if the channel has an unread one.
 func offer[T any](to chan T, v T) {
 	select {
 	case to <- v:

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renderCache renders in the background, so that no pass waits for another app. A missing render gives
+// renderCache renders in the background, so that apps do not wait for each other. A missing render gives
 // source.ErrNotReady, and makes the app due when done.
 type renderCache struct {
 	*Options
@@ -29,18 +29,18 @@ type renderCache struct {
 	heads  map[string]*headRender
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
-	failed map[string]bool          // failed renders, until retry
+	failed map[string]bool          // until retry
 }
 
 type headRender struct {
-	want       string     // the newest commit, to render
-	line       []Snapshot // the commits from "of" to "want", nil if unknown
-	of         string     // the head's commit; "" before the first render
+	want       string     // newest commit
+	line       []Snapshot // commits from "of" to "want", nil if unknown
+	of         string     // head's commit; "" before the first render
 	app        rollout.App
 	policy     *rollout.Policy // checked against the render
 	head       strategies.Head
-	missed     bool // a pass must be repeated
-	looks      int  // fetches since the last failed try; retried after pause fetches
+	missed     bool // repeat a pass
+	looks      int  // fetches since the last failed try
 	pause      int
 	isUnblamed bool // the head names the newest commit as its change
 }
@@ -55,12 +55,12 @@ type built struct {
 	err    error
 }
 
-// kept limits each app's cached renders of older commits. A pass needs at most the stable, present and former releases.
+// kept limits each app's renders of older commits. A pass needs at most the stable, present and former releases.
 // Each pass uses a rollback's target, so newer heads do not evict it.
 const kept = 4
 
-// head returns an app's render at the head of the users' branch. ready is false until the head is rendered, because no
-// app may advance or roll back on an older head.
+// head returns an app's head. ready is false until the head is rendered: no app may advance or roll back on an older
+// head.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of apps at a fetched head, and makes apps due whose renders change.
+// look queues renders of a fetched head, and makes changed apps due.
 func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// prepare queues renders of apps at recorded commits, so that one fetch gets all commits. Apps in flight come first.
+// prepare queues renders at recorded commits, for one fetch. Apps in flight come first.
 func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -159,11 +159,11 @@ func (c *renderCache) all() (out []*rollout.Render) {
 	return out
 }
 
-// mostLooks limits the number of fetches between two tries of a failing render.
+// mostLooks limits the fetches between two tries.
 const mostLooks = 32
 
-// retry queues heads that could not be decrypted, because their keys may have arrived. A render that failed for a
-// reason outside of the repository is queued after 1, 2, 4 … fetches.
+// retry queues heads that could not be decrypted, because keys may have arrived. After a failure outside of the
+// repository, it queues again after 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,10 +190,10 @@ func (c *renderCache) retry(v *gitView) {
 	}
 }
 
-// work renders jobs until the queue is closed. Several goroutines may run it, but one app's renders never overlap.
+// work runs until the queue is closed, in several goroutines. One app's renders never overlap.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
-// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
+// drain renders all queued jobs now.
 func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
 
 func (c *renderCache) do(j job) {
@@ -204,7 +204,7 @@ func (c *renderCache) do(j job) {
 			return
 		}
 	}
-	policy := c.reader.Policy.Load() // a later change renders the app again
+	policy := c.reader.Policy.Load() // a later change renders again
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,23 +224,23 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a rendered head. Unchanged objects keep the commit that last changed them.
+// headIs keeps the commit that last changed an unchanged render.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
-		return // forgotten, or superseded by a newer head
+		return // forgotten or superseded
 	}
 	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
 	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
-		again := *made.Render // equal objects, perhaps from other files
+		again := *made.Render // perhaps from other files
 		again.Commit = was.Render.Commit
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // stays at the old head until the app follows the new one
+		if was.Render != nil { // old head until the app follows the new one
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
@@ -253,8 +253,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether the commit that last changed an app is known, or cannot be found. If not, for example in a
-// new process, it requests older commits.
+// isBlamed reports whether the commit that last changed an app is known or cannot be found. If not, as in a new
+// process, it requests older commits.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +265,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory queues a search of line for the last change of an app's head. Without a line, the newest commit counts.
+// setHistory searches line for the last change of an app's head. Without a line, the newest commit counts.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +282,6 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.touch(app)
 }
 
-// build renders a job. A panic becomes the job's error.
 func (c *renderCache) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := c.begin(context.Background(), report.PartRender, j.app.Name)
@@ -309,12 +308,12 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 		}
 	}
 	if was := j.was; was != nil && made.Err == nil && was.App == j.app && was.Digest == made.Render.Digest {
-		return made // headIs keeps the commit of the last render
+		return made // keeps the last render's commit
 	}
 	return c.blame.head(j, made)
 }
 
-// rollbackRender renders a head that equals the stable version, without checks, as no check may stop a rollback.
+// rollbackRender renders a head that equals the stable version, because no check may stop a rollback.
 func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := c.states.of(app.Name)

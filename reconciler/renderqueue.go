@@ -13,24 +13,24 @@ type what struct {
 	head   bool
 }
 
-// job is one render. tree is set if the commit is the head.
+// job has a tree if the commit is the head.
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // from the former head to this head
+	line []Snapshot // from the former head
 	was  *rollout.Render
 }
 
-// renderQueue puts apps in flight first. A slow app occupies only one worker.
+// renderQueue puts apps in flight first. A slow app occupies one worker.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
 	mu    sync.Mutex
-	news  *sync.Cond // after an added job or close
-	first []job      // apps in flight
+	news  *sync.Cond
+	first []job
 	jobs  []job
-	known map[what]bool   // queued jobs
-	busy  map[string]bool // rendering apps
+	known map[what]bool   // queued
+	busy  map[string]bool // rendering
 	ended bool
 }
 
@@ -57,7 +57,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run renders jobs until close or, if waits is false, until the queue is empty. It reports whether it ran any job.
+// run returns after close or, if waits is false, when the queue is empty.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +93,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves some apps' jobs before other jobs in flight, which may be many after a restart.
+// hasten moves apps' jobs before other jobs in flight, which may be many after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

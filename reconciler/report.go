@@ -23,7 +23,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened reports whether a pass has news for users. A rollback is news when it is applied, not when recorded.
+// happened counts a rollback when applied, not when recorded.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false
@@ -33,7 +33,7 @@ func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	return !told
 }
 
-// facts returns the fields of a transition's log line, without empty fields, so that a query for a field finds values.
+// facts omits empty fields, so that a query for a field finds values.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
@@ -68,7 +68,7 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight returns a release's step, such as "2/5", and the smallest weight of its workloads in percent.
+// stepAndWeight returns a step, such as "2/5", and the smallest weight of workloads in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the change that restores the app's files from the stable commit. It returns nil if the app's folder
-// has moved or the head is not the rejected release. A doubtful revert needs a review.
+// revert restores the app's files from the stable commit. It returns nil if the app's folder has moved or the head is
+// not the rejected release. A doubtful revert needs a review.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -84,7 +84,7 @@ func (r *committer) pushReverts(ctx context.Context) {
 	}
 }
 
-// pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
+// pushRevert reports whether the users' branch has moved.
 func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	app, v := s.app.Name, s.view
 	change, doubtful, err := r.revert(ctx, v, s)
@@ -127,7 +127,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a proposed revert is a user's undo of the current, perhaps not rejected, release.
+// undoes reports a user's undo of the current, perhaps not rejected, release.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

@@ -14,10 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce delays passes, so that one pass handles the changes of a pod, its ReplicaSet and its Deployment.
+// debounce lets one pass handle the changes of a pod, its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the minimum time between two fetches that Poll requests, because many webhooks may call Poll.
+// pollSpacing is the minimum time between fetches, because many webhooks may call Poll.
 const pollSpacing = time.Second
 
 // gathering is how long a transition waits for others, so that one push records all. mostGathering limits the wait. A
@@ -29,8 +29,8 @@ const (
 
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run runs the three parts until the context ends, and then records the decisions of the current passes. It logs and
-// retries failures, and returns no error except ErrDeposed.
+// Run runs until the context ends, and then records the decisions of the current passes. It logs and retries failures,
+// and returns only ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -51,7 +51,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	visits.Wait()
 	pumps.Wait()
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
-		return err // a deposed process records nothing
+		return err // deposed: record nothing
 	}
 	// The next process must know of applied rollbacks.
 	r.out.retryRefused()
@@ -73,7 +73,7 @@ func (a *appQueue) moveTo(q queue) {
 	clear(a.now)
 }
 
-// pumpApps reconciles apps. The queue never gives an app to two workers at once.
+// pumpApps gives no app to two workers at once.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -161,7 +161,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 // pumpOut records transitions after the running push and the push interval. Rollbacks ignore the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first and newest arrival, and the last push's end
-	var failing time.Time             // since when pushes fail
+	var failing time.Time             // of failed pushes
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		waits, urgent, notYet := r.out.waits(time.Now())
@@ -208,8 +208,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when to push transitions that arrived between since and last. The push interval ends at earliest;
-// urgent transitions ignore it.
+// pushAt returns a time after the push interval, which urgent transitions ignore.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -217,7 +216,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the waiting transitions. After a conflict, it requests a fetch and returns nil.
+// flush requests a fetch after a conflict, and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns the forge's updates after a push, or nil without a forge. "removed" has the deleted proposals.
+// forgeUpdates returns nil without a forge. "removed" has the deleted proposals.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of forge. It omits a healthy app without proposals,
-// unless the newest commit is its last release, whose end may be unreported.
+// resume reports all apps after a start or a change of forge. It omits a healthy app without proposals, unless the
+// newest commit is its last release, whose end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

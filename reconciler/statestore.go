@@ -13,28 +13,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore holds the state branch as last read or pushed by this process. Any goroutine may use it.
+// stateStore holds the state branch as last read or pushed, for any goroutine.
 type stateStore struct {
-	cluster, uid, id string // of the record, and the writer's id
+	cluster, uid, id string // record's cluster and UID, writer's id
 	exclusive        bool
 	log              *slog.Logger
 
 	mu        sync.Mutex
 	isKnown   bool
-	head      string            // of the state branch
+	head      string
 	pushes    int               // starts and ends of pushes
 	isPushing bool              // the fetched head may differ from the record
-	proposals map[string]string // the commits of proposals, by branch
+	proposals map[string]string // commits by branch
 	apps      map[string]appState
-	isClaimed bool           // cluster.yaml exists
-	writer    rollout.Writer // the writer in cluster.yaml
+	isClaimed bool
+	writer    rollout.Writer // in cluster.yaml
 	epoch     int            // of this process; 0 before its first commit
 }
 
 type appState struct {
 	state rollout.State
 	id    string // blob id at the last read
-	err   error  // if set, the state file is unreadable, and the app is not changed
+	err   error  // unreadable state file; the app is not changed
 }
 
 func newStateStore(o *Options) *stateStore {
@@ -78,17 +78,16 @@ func (r *stateStore) at() (head string, pushes int) {
 	return r.head, r.pushes
 }
 
-// proposed returns the proposals' commits by branch, in an immutable map.
+// proposed returns an immutable map.
 func (r *stateStore) proposed() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.proposals
 }
 
-// isProposed returns the commit of a proposal's branch, or "".
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals stores the new commits of proposal branches after a push, or drops a branch without one.
+// setProposals drops a branch without a commit.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +134,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps of the proposals that "before" lacks at the same commit.
+// ownersOf returns the recorded apps of proposals that "before" lacks at the same commit.
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
 	for branch, commit := range proposals {
 		app := branch[strings.LastIndex(branch, "/")+1:]
@@ -162,10 +161,10 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
-	return was.err != nil || !s.Equal(&was.state) // false if this process wrote the same state
+	return was.err != nil || !s.Equal(&was.state) // false if this process wrote it
 }
 
-// check returns an error for another cluster's state branch, because its states do not describe this cluster.
+// check refuses another cluster's state branch, because its states do not describe this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -181,8 +180,8 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push names
-// the expected head. An exclusive process stands down; any other logs a warning.
+// noteWriter compares Git's writer with this process. Two alternating writers are safe, because each push names the
+// expected head. An exclusive process stands down; others log a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -195,12 +194,12 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	default:
 		r.log.Warn("another gitrollout process also writes to the state branch: run one process, "+
 			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.id)
-		r.epoch = 0 // the next commit takes over again
+		r.epoch = 0 // the next commit takes over
 		return nil
 	}
 }
 
-// nextWriter returns this process as the next commit's writer, with a new epoch unless the last epoch was its own.
+// nextWriter returns this process, with a new epoch unless the last epoch was its own.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -214,7 +213,7 @@ func (r *stateStore) nextWriter() rollout.Writer {
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // the commit also writes cluster.yaml
+	claims bool // also writes cluster.yaml
 }
 
 func (r *stateStore) draft() draft {
@@ -224,7 +223,6 @@ func (r *stateStore) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes the start of a push, and returns a function that notes the end.
 func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -241,7 +239,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
-		if state.App == "" { // the app was renamed or removed
+		if state.App == "" { // renamed or removed
 			delete(r.apps, app)
 			continue
 		}
@@ -261,7 +259,7 @@ func (r *stateStore) unreadable() (errs []error) {
 	return errs
 }
 
-// lastChange returns when a release or a step last began, or zero.
+// lastChange returns the last start of a release or a step, or zero.
 func lastChange(s rollout.State) (last time.Time) {
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {
 		if release != nil {

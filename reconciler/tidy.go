@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch stays for a while, because a forge may be merging it. Other
-// branches are deleted at once, so that their approvals do not count for the next proposal.
+// keepsFor reports whether a forge may be merging an unwanted proposal. Other branches are deleted at once, so that
+// their approvals do not count for the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale marks branches of unwanted proposals for tidy, even branches from before a restart.
+// markStale marks unwanted proposals' branches, even from before a restart.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,13 +68,13 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the due branches, and reports this to the forge. After a conflict, it tries again later.
+// tidy removes the due branches. After a conflict, it tries again later.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
 		old := r.states.isProposed(branch)
 		switch {
-		case old == "": // the branch is already gone
+		case old == "": // already gone
 			delete(r.stale, branch)
 		case !now.Before(r.stale[branch].due):
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
@@ -92,7 +92,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 			r.stale[u.Branch] = s
 		}
 		if errors.Is(err, rollout.ErrConflict) {
-			return nil // the next fetch shows the new head
+			return nil
 		}
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
@@ -111,7 +111,6 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// nextTidy returns when the first marked branch is due, or zero.
 func (r *committer) nextTidy() (next time.Time) {
 	for _, s := range r.stale {
 		next = rollout.Soonest(next, s.due)

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// verifyState returns an error if the state branch's head is untrusted. Otherwise, a signed commit of gitrollout on top
-// would make the head look trusted.
+// verifyState returns an error for an untrusted state branch. A signed commit of gitrollout on top would make the head
+// look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -30,7 +30,7 @@ func (l *poller) verifyState(tree Snapshot) error {
 	return nil
 }
 
-// holdUnverified holds the apps that would change if they followed a refused head of the users' branch.
+// holdUnverified holds apps that a refused head would change.
 func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -83,7 +83,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app continues while the head is refused. tree is nil if the head is unreadable.
+// judge decides whether an app continues while the head is refused. tree is nil if unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -106,7 +106,7 @@ func (l *poller) judge(
 	}
 }
 
-// recorded returns an app's render at its recorded commit. It fails if foreign has that commit.
+// recorded fails if foreign has the recorded commit.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
@@ -119,7 +119,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app with the present render "at" or error "held".
+// changes reports whether a commit would change an app with the render "at" or error "held".
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

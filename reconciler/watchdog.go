@@ -13,7 +13,7 @@ type watchdog struct{ signs sync.Map }
 
 type inWatchdog struct{}
 
-// during runs a named task. A panic becomes an error, so that one app cannot end the process.
+// during turns a task's panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() { p.signs.Store(what, time.Now()) }
 	sign()
@@ -33,10 +33,10 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastTimeout is the minimum time without a heartbeat of a stuck task. Requests end within 2 minutes.
+// leastTimeout is a task's minimum time without a heartbeat. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck returns the names of Run's tasks without a heartbeat for ten intervals and at least 5 minutes, or "".
+// Stuck returns Run's tasks without a heartbeat for ten intervals and at least 5 minutes, or "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	var hung []string

@@ -13,31 +13,31 @@ import (
 // Effect is an action on Git or on the cluster.
 type Effect struct {
 	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
-	Object string // the object, app, branch or commit of the action
+	Object string // or app, branch, commit
 }
 
 // String returns the verb and the object.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is an effect's result. With the zero Outcome, the effect happens without an error.
+// Outcome is an effect's result. The zero Outcome means success.
 type Outcome struct {
-	Err   error // the error that the process receives
-	After bool  // the effect happens, although the process receives Err
+	Err   error // received by the process
+	After bool  // the effect happens despite Err
 }
 
-// Gate is called before each effect of a process, and may block the process.
+// Gate is called before each effect, and may block the process.
 type Gate func(Effect) Outcome
 
-// Clone is a process's mirror of the Git server, with only the fetched commits.
+// Clone is a process's mirror with only the fetched commits.
 type Clone struct {
 	server  *Git
-	name    string // the process's name
+	name    string
 	branch  string
 	cluster string
 	gate    Gate
 	local   map[string]bool
-	state   string // the state branch's name in the newest readable configuration
-	main    string // the head of main at the last fetch
+	state   string // in the newest readable configuration
+	main    string // at the last fetch
 }
 
 // Clone returns a mirror without commits.
@@ -62,7 +62,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		c.main = main
 		path := rollout.ConfigPath(c.cluster)
 		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-		if err == nil { // otherwise, c.state keeps its value
+		if err == nil {
 			c.state = config.StateBranch
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 	return gone, nil
 }
 
-// Push implements reconciler.Repository. The server moves all branches, or none.
+// Push implements reconciler.Repository. All branches move, or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
@@ -176,7 +176,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge merges the single commit id, without earlier commits, into the commit onto.
+// Merge merges the single commit id, without earlier commits, into onto.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -203,10 +203,10 @@ func (g *Git) Merge(id, onto string) rollout.Merge {
 }
 
 type move struct {
-	branch, from, to string // from and to are commits; to is "" for a deletion
+	branch, from, to string // commits; to is "" for a deletion
 }
 
-// prepare creates an update's commit. If nothing changes, the result's field "to" is empty.
+// prepare returns an empty "to" if nothing changes.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -229,7 +229,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches of a push, or none if one has moved. A repeated push has no effect.
+// receive moves all branches, or none if one has moved. A repeated push has no effect.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an in-memory API server with one field manager, which forces. Kube models the controllers.
+// Cluster is an API server in memory with one forcing field manager. Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
-	Ends func(job string) rollout.JobState // returns a Job's state at each check, until the Job has ended
+	Ends func(job string) rollout.JobState // a Job's state at each check, until its end
 
-	jobs    map[string]*job // the key is namespace/name
-	made    map[string]int  // number of creations of a Job; the key is the annotation of the hook's run
+	jobs    map[string]*job // by namespace/name
+	made    map[string]int  // creations by annotation of the hook's run
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // objects that other controllers own; the value is the owner
-	version int                                               // increases with each change that a watch would report
-	writes  int                                               // number of writes and deletions of objects by reconcilers
-	writing func(by *View, app string, object rollout.Object) // called before each write
-	wrote   func(by *View, o rollout.Object, digest string)   // called after each write
-	changed func(what string)                                 // called after each change
+	foreign map[rollout.Ref]string                            // other controllers' objects, with the owner
+	version int                                               // increases with each visible change
+	writes  int                                               // and deletions, by reconcilers
+	writing func(by *View, app string, object rollout.Object) // before each write
+	wrote   func(by *View, o rollout.Object, digest string)   // after each write
+	changed func(what string)                                 // after each change
 }
 
 type object struct {
@@ -88,7 +88,7 @@ func (c *Cluster) drifted(o rollout.Object) bool {
 	return named && int(n) != d.Replicas
 }
 
-// Objects lists the cluster's objects, sorted.
+// Objects lists the objects, sorted.
 func (c *Cluster) Objects() []rollout.Ref {
 	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
 }

@@ -101,7 +101,7 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// mostPods limits a command's pods, because the model needs time for each pod.
+// mostPods limits a command's pods, because each takes time.
 const mostPods = 1000
 
 func oneOf(what, name string, known []string) error {
@@ -127,7 +127,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders returns each app's render at each pushed commit, except failed renders.
+// renders omits failed renders.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -160,7 +160,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf returns the app in a command's arguments, and the other arguments. A single app needs no name.
+// appOf splits off the app, which a single app's arguments omit.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -219,10 +219,10 @@ func (s *Story) push(args []string) error {
 }
 
 // setVersion edits each newTag in the app's files, or else each tag in a chart's values, or else each image's tag. It
-// fails if the app cannot be rendered at any pushed commit.
+// fails if no pushed commit renders.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
+	for _, id := range slices.Backward(s.pushes) { // the newest renderable commit
 		var err error
 		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
@@ -254,7 +254,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files below one folder, with paths relative to this folder.
+// pushFiles commits the script's files below one folder, with relative paths.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -272,7 +272,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores all files from the newest pushed commit with another release of the app.
+// revert restores the newest pushed commit with another release.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a git revert of the release's commit would also keep this file
+		delete(edits, promotion) // as in a git revert of the release's commit
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
@@ -318,7 +318,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as gitrollout's command named like the verb does.
+// decide pushes a promotion file, as gitrollout's command does.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a Git server in memory. A commit's id depends only on its content.
+// Git is a Git server in memory. Equal content gives equal commit ids.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -23,7 +23,7 @@ type commit struct {
 	parent  string
 	message string
 	files   map[string]file
-	tree    *tree // nil until the first read
+	tree    *tree // nil until read
 }
 
 type file struct {
@@ -31,10 +31,10 @@ type file struct {
 	kind    rollout.EntryKind
 }
 
-// Self is the author of reconcilers' commits, with the text of package git's Snapshot.
+// Self is the author of reconcilers' commits, as in package git's Snapshot.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches, which calls moved after each move of a branch.
+// NewGit returns a server without branches. It calls moved after each move.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -42,7 +42,7 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head returns a branch's newest commit, "" for a missing branch.
+// Head returns a branch's newest commit, or "".
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
 // Branches returns the branches with a prefix, sorted.
@@ -69,17 +69,17 @@ func (g *Git) at(id string) *commit {
 	return &commit{}
 }
 
-// Parent returns a commit's parent, "" for a first commit.
+// Parent returns a commit's parent, or "".
 func (g *Git) Parent(id string) string { return g.at(id).parent }
 
-// Subject returns the first line of a commit's message.
+// Subject returns a commit's subject.
 func (g *Git) Subject(id string) string { return g.at(id).Subject }
 
-// Change describes a user's commit on top of a branch.
+// Change is a user's commit on top of a branch.
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
-	Edits                   map[string][]byte // new contents by path; nil deletes the file or folder
+	Edits                   map[string][]byte // by path; nil deletes the file or folder
 	Links                   map[string]string // targets of symbolic links by path
 }
 
@@ -94,7 +94,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit without a comparison. If id is "", Set deletes the branch.
+// Set moves a branch unconditionally, or deletes it for "".
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
@@ -103,7 +103,7 @@ func (g *Git) Set(by, branch, id string) {
 	g.moved(by, branch, was, id)
 }
 
-// make returns a commit without storing it.
+// make does not store the commit.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)

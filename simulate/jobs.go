@@ -10,15 +10,15 @@ import (
 )
 
 type job struct {
-	annotation string // identifies the hook's run for which the Job was created
+	annotation string // of the hook's run
 	state      rollout.JobState
 	made       time.Time
 }
 
-// CheckJob implements reconciler.Jobs. It accepts any Job.
+// CheckJob implements reconciler.Jobs for any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call gets the state from Cluster.Ends.
+// EnsureJob implements reconciler.Jobs. Until the end, each call asks Cluster.Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -57,7 +57,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends maps a hook's name to the state of its Jobs, named HOOK-…. Other Jobs succeed.
+// ends maps a hook to the state of its Jobs HOOK-…. Other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -69,7 +69,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a command such as "job migrate fails". An unknown hook is an error.
+// set executes "job migrate fails". An unknown hook is an error.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

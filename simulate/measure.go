@@ -12,18 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with a script's results. Other measurements succeed. The meter needs no lock, because only one
-// thread of a process runs at a time.
+// meter is an Analyzer with a script's results. Others succeed. It needs no lock, because only one thread of a process
+// runs at a time.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
 
-	says   map[string]reading // the key is the metric
+	says   map[string]reading // by metric
 	done   map[string][]strategies.Measured
-	counts int // the number of measurements so far
+	counts int
 }
 
-// reading is a metric's phase or, if phase is "", a value for the metric's conditions.
+// reading is a phase or, if phase is "", a value for the conditions.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -33,7 +33,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes "measure METRIC RESULT". RESULT is a phase, or a value in JSON.
+// set executes "measure METRIC RESULT": a phase, or a value in JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")
@@ -52,7 +52,7 @@ func (m *meter) set(args, known []string) error {
 	return oneOf("metric", strings.TrimPrefix(args[0], "stable:"), known)
 }
 
-// Measure implements the reconciler's Analyzer. The results are available immediately.
+// Measure implements reconciler.Analyzer. The results are available immediately.
 func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
 	if len(due) == 0 {
 		return
@@ -73,7 +73,7 @@ func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategi
 	m.touch(app.Name)
 }
 
-// Measured implements the reconciler's Analyzer.
+// Measured implements reconciler.Analyzer.
 func (m *meter) Measured(app string) []strategies.Measured {
 	got := m.done[app]
 	delete(m.done, app)

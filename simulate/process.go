@@ -19,17 +19,17 @@ type Process struct {
 	View  *View
 	Clone *Clone
 
-	now     func() time.Time // the process's clock since the last Begin
-	read    time.Time        // the last result of now
-	running bool             // the process has a thread, which waits before an effect
-	next    Effect           // the effect at which the current thread waits
-	err     error            // the error of the thread that ended in the last step; nil if no thread ended
+	now     func() time.Time // since the last Begin
+	read    time.Time
+	running bool   // a thread waits before an effect
+	next    Effect // of the current thread
+	err     error  // of the thread that ended in the last step, or nil
 	dead    bool
-	threads []*thread // all waiting threads, in the order of their start
-	current *thread   // the thread that runs, or that Resume continues
+	threads []*thread // waiting, in the order of their start
+	current *thread   // runs, or is resumed next
 }
 
-// thread is a whole pass, or one turn of a background loop (a pump).
+// thread is a pass, or a turn of a pump.
 type thread struct {
 	name   string
 	next   Effect
@@ -43,16 +43,16 @@ type step struct {
 	err    error
 }
 
-// Parts has the arguments of Start.
+// Parts has Start's arguments.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
 	Options reconciler.Options                  // Start sets Writer and all interfaces to Git and the cluster
-	Branch  string                              // the users' branch
+	Branch  string                              // users' branch
 	Wrap    func(*Process, *reconciler.Options) // may replace parts before the reconciler is made; may be nil
 }
 
-// Start returns a process that has read nothing yet.
+// Start returns a process that has read nothing.
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
@@ -70,7 +70,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate blocks the current thread until Resume gives the outcome.
+// gate blocks the thread until Resume gives the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -80,13 +80,12 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin runs a pass up to its first effect, and reports whether it has already ended.
+// Begin runs a pass up to its first effect, and reports whether it ended.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that starts at now and advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }
@@ -99,13 +98,13 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// Choose selects the thread for the next Resume.
+// Choose selects the thread for Resume.
 func (p *Process) Choose(i int) {
 	p.current = p.threads[i]
 	p.next = p.current.next
 }
 
-// Resume runs the current thread up to its next effect, and reports whether it has ended.
+// Resume runs the thread up to its next effect, and reports whether it ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

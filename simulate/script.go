@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Script holds the timeline and the files of a Story.
+// Script has a Story's timeline and files.
 type Script struct {
 	Timeline string
 	Files    map[string]string
-	archive  *txtar.Archive // nil for a timeline without files
+	archive  *txtar.Archive // nil without files
 }
 
 const timelineFile = "timeline"
@@ -41,7 +41,7 @@ func ParseScript(data []byte) (Script, error) {
 	return s, nil
 }
 
-// With replaces the timeline, and returns the whole script.
+// With returns the script with another timeline.
 func (s Script) With(timeline string) []byte {
 	if s.archive == nil {
 		return []byte(timeline)
@@ -54,7 +54,7 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns the options for NewStory, with files from the tree or, if nil, from the script. An empty cluster name
+// Options returns NewStory's options, with files from the tree or, if nil, from the script. An empty cluster name
 // selects the only cluster.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
@@ -86,7 +86,7 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	return o, fmt.Errorf("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
 }
 
-// maxLoaded limits a Story's files in bytes, because memory holds them. Manifests are smaller.
+// maxLoaded limits a Story's files in bytes, because memory holds them.
 const maxLoaded = 256 << 20
 
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {

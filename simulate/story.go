@@ -17,41 +17,40 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Branch is the users' branch in a story.
+// Branch is a story's users' branch.
 const Branch = "main"
 
-// began is each Story's start: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Story runs a script with a repository, a cluster and one reconciler. By default, pods become ready immediately.
+// Story runs a script with one reconciler. By default, pods become ready immediately.
 type Story struct {
 	git     *Git
 	cluster *Cluster
 	parts   Parts
 	process *Process
-	name    string            // the cluster's name
-	reader  *gitsource.Reader // reads commits as the commands of gitrollout do
-	config  *rollout.Config   // the newest configuration that could be read
-	files   map[string]string // the script's files
+	name    string            // of the cluster
+	reader  *gitsource.Reader // reads as gitrollout's commands do
+	config  *rollout.Config   // newest readable configuration
+	files   map[string]string // of the script
 	life    map[string]kube.Lifetime
 	ends    ends
 	meter   *meter
-	pushes  []string // commits on main, oldest first
+	pushes  []string // on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // the event of the current line, which receives its results
+	event   *Event // gets the line's results
 }
 
-// StoryOptions has the options of NewStory.
+// StoryOptions configures NewStory.
 type StoryOptions struct {
-	Cluster string             // the cluster's name: its folder in .gitrollout/
-	Files   map[string]string  // contents of the repository's files by path
+	Cluster string             // its folder in .gitrollout/
+	Files   map[string]string  // contents by path
 	Links   map[string]string  // targets of symbolic links by path
-	Extra   map[string]string  // files of the script for the command "push files NAME", by path NAME/…
-	Options reconciler.Options // only Renderer and Log need values
+	Extra   map[string]string  // for "push files NAME", by path NAME/…
+	Options reconciler.Options // only Renderer and Log are needed
 }
 
-// NewStory pushes the files to a new repository. It starts no process. Errors: InvalidError for the configuration.
+// NewStory pushes the files, and starts no process. An invalid configuration is an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -93,11 +92,11 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch reads the head of main as the reconciler does.
+// branch reads as the reconciler does.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
-		panic(err) // reads of a tree in memory do not fail
+		panic(err) // reads in memory do not fail
 	}
 	s.config = b.Config
 	return b
@@ -137,7 +136,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state returns an app's state from Git, or the zero State without a readable file.
+// state returns the zero State without a readable file.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -173,7 +172,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs the controllers and the reconciler until nothing changes, at a fixed time.
+// rest runs until nothing changes, at a fixed time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -199,7 +198,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// wait advances the clock by d, and runs the controllers and the reconciler at each due time.
+// wait advances the clock to each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -224,7 +223,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without deletes the files that keep lacks, except files directly in the folder .gitrollout.
+// without deletes files missing in keep, except files directly in .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -16,23 +16,23 @@ import (
 // Timeline is a script with its results.
 type Timeline struct {
 	Events []*Event `json:"events"`
-	Failed int      `json:"failed"` // number of expectations that were not met
+	Failed int      `json:"failed"` // expectations that were not met
 }
 
-// Event is a script's command and its results.
+// Event is a command and its results.
 type Event struct {
 	Line    int       `json:"line"`
-	At      time.Time `json:"at"` // the clock's time when the command ended
+	At      time.Time `json:"at"` // at the command's end
 	Text    string    `json:"text,omitempty"`
 	Commits []string  `json:"commits,omitempty"` // subjects of new commits on the state branch
-	Errors  []string  `json:"errors,omitempty"`  // errors of the reconciler's passes
+	Errors  []string  `json:"errors,omitempty"`  // of the reconciler's passes
 	Status  []string  `json:"status,omitempty"`  // a line for each app, when nothing more changes
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
 }
 
-// wanted is an expectation: an indented line below a command.
+// wanted is an indented expectation below a command.
 type wanted struct {
 	line int
 	text string
@@ -125,7 +125,7 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with the results below each command. Failed expectations begin with FAILED.
+// String returns the script with results. Failed expectations begin with FAILED.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -139,7 +139,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns a line for each app and invalid app folder, and for an unreadable configuration.
+// status also reports invalid app folders and an unreadable configuration.
 func (s *Story) status() (all []string) {
 	b := s.branch()
 	if b.Behind != nil {
@@ -168,7 +168,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	switch {
 	case state.Unhealthy != "":
-		phase = string(rollout.Degraded) // like the command gitrollout get
+		phase = string(rollout.Degraded) // like gitrollout get
 	case phase == "":
 		phase = "Unknown"
 	}
@@ -213,7 +213,7 @@ func podsOf(d *kube.Deployment) (sets []string) {
 	return sets
 }
 
-// pinsOf describes each Service of the app that selects one version of a Deployment's pods.
+// pinsOf describes the app's Services that select one version of pods.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) {
 	for _, ref := range state.Inventory {
 		for _, rs := range d.Sets {
@@ -225,7 +225,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) 
 	return pins
 }
 
-// readable replaces hashes by versions, and commits by the numbers of pushes, from #0.
+// readable replaces hashes by versions, and commits by pushes, from #0.
 func (s *Story) readable(text string) string {
 	pairs := slices.Concat(rollout.Mapped(s.renders(), versions)...)
 	for i, id := range s.pushes {
@@ -235,7 +235,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions returns pairs of hash and version for a render's templates and release.
+// versions returns pairs of hash and version of a render.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree holds a commit's files as Git objects. Ids of files and folders are content digests.
+// tree holds a commit's files. Ids are content digests.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry
@@ -25,7 +25,7 @@ func (c *commit) root() *tree {
 	return c.tree
 }
 
-// folder adds the folder dir. The parameter names holds the sorted paths of all files below dir.
+// folder gets the sorted paths of all files below dir.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry
@@ -55,7 +55,6 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 	return self
 }
 
-// snapshot is a commit as the reconciler reads it.
 type snapshot struct{ c *commit }
 
 // Commit implements reconciler.Snapshot.

@@ -10,20 +10,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is one process's access to the cluster. While Stale is true, reads return the last refresh, with later writes
-// from Cluster.wrote. Unseen has the reason, if the process knows it.
+// View is a process's access to the cluster. While Stale is true, reads return the last refresh, with later writes from
+// Cluster.wrote. Unseen has the reason, if known.
 type View struct {
 	Stale  bool
 	Unseen string
 	Wants  func(app string, ref rollout.Ref) (rollout.Object, error) // as in cluster.Options
 
 	cluster  *Cluster
-	name     string // the process's name
+	name     string
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // digest of each object at the last refresh; "" if Apply must write the object
-	toldAt   int                    // the value of Cluster.writes at the last call of Observe
+	digests  map[rollout.Ref]string // at the last refresh; "" if Apply must write
+	toldAt   int                    // Cluster.writes at the last Observe
 }
 
 // View returns a new process's view.
@@ -53,7 +53,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 	for _, w := range workloads {
 		if live, ok := v.observed.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
-				live.Serial, live.BreakGlass = 0, "" // the object has another app's label
+				live.Serial, live.BreakGlass = 0, "" // another app's label
 			}
 			out.Workloads[w] = live
 		}
@@ -68,7 +68,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return err == nil && v.cluster.Kube.Serves(service, podHash), err
 }
 
-// SameTemplate implements reconciler.Observer. The model has no defaults, so equal templates have equal JSON.
+// SameTemplate implements reconciler.Observer. Without defaults, equal templates have equal JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -93,7 +93,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. It adds a new kind's existing objects to Kube.
+// Know implements reconciler.Options.Know for existing objects too.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -102,13 +102,13 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 		}
 		for _, ref := range c.Objects() {
 			if o := c.objects[ref].body; o.APIVersion() == p.APIVersion && o.Kind() == p.Kind {
-				_ = c.Kube.Apply(o) // no error, because Kube accepted the object before
+				_ = c.Kube.Apply(o) // accepted before
 			}
 		}
 	}
 }
 
-// OtherOwners implements reconciler.Observer. Owners are other apps, and controllers in Cluster.foreign.
+// OtherOwners implements reconciler.Observer, with Cluster.foreign.
 func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -152,7 +152,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply implements reconciler.Applier. It skips objects with the same content in the view.
+// Apply implements reconciler.Applier. It skips unchanged objects.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -177,7 +177,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // the write may have succeeded, so the next Apply must write again
+			v.digests[o.Ref()] = "" // perhaps written, so write again
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)
@@ -190,7 +190,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// Unannotate implements reconciler.Annotations, only for the abort annotation (break glass).
+// Unannotate implements reconciler.Annotations for the abort annotation.
 func (v *View) Unannotate(_ context.Context, ref rollout.Ref, _, value string) error {
 	w, _ := rollout.WorkloadOf(ref)
 	return v.act(Effect{Verb: "unannotate", Object: ref.Kind + "/" + ref.Name}, func() {
@@ -208,7 +208,7 @@ func (v *View) SetRole(_ context.Context, namespace string, pod rollout.Pod, rol
 	})
 }
 
-// act runs do unless the gate fails the effect e before it happens.
+// act runs do unless the gate fails e before.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {
@@ -217,7 +217,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. It reports another app's object as deleted, but keeps it.
+// Prune implements reconciler.Applier. It keeps another app's object, reported as deleted.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

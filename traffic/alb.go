@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. If a backend of an Ingress has the port name "use-annotation", the backend's
-// name is an action and not a Service. The action is an annotation with two Services and their weights
+// alb is the AWS Load Balancer Controller. The port name "use-annotation" makes an Ingress's backend name an action, in
+// an annotation with two Services and weights
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
-// from 0 to 999 is a share of the sum of weights (ELBv2 TargetGroupTuple).
+// from 0 to 999 is a share of the sum (ELBv2 TargetGroupTuple).
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
@@ -26,25 +26,24 @@ var alb = router{
 	config: func() editor { return &albConfig{} },
 }
 
-// albConfig has the fields of Argo Rollouts' trafficRouting.alb.
 type albConfig struct {
 	Ingress          string         `json:"ingress,omitempty" object:"Ingress"` // either ingress or ingresses
 	Ingresses        []string       `json:"ingresses,omitempty" object:"Ingress"`
-	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
+	ServicePort      int64          `json:"servicePort"`                // of the stable and the canary Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // in effect during and between releases
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // during and between releases
 
 	// RootService names the action; default the stable Service.
 	RootService string `json:"rootService,omitempty" object:"Service"`
 }
 
-// albStickiness keeps each user at one Service, with the cookie AWSALBTG.
+// albStickiness keeps users at one Service, with the cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is an action's annotation, with keys in Argo Rollouts' order.
+// albAction has keys in Argo Rollouts' order.
 type albAction struct {
 	Type          string
 	ForwardConfig struct {
@@ -104,7 +103,6 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the ALB action, the backend name of split paths.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
@@ -145,7 +143,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns the name of a weighted target group that is neither the stable nor the canary Service, or "".
+// albOther returns a weighted target group that is neither the stable nor the canary Service, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -155,7 +153,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // Unmarshal ignores the case of keys; the caller replaces invalid JSON
+	_ = json.Unmarshal([]byte(annotation), &action) // ignores the case of keys; the caller replaces invalid JSON
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -178,22 +176,22 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
-	data, _ := json.Marshal(action) // texts and numbers always have a JSON form
+	data, _ := json.Marshal(action) // cannot fail
 	return string(data)
 }
 
 // match adds a path before each split path, with annotations for action and conditions. The controller sorts Exact
-// paths first, then Prefix paths from long to short, then other paths.
+// paths first, then Prefix paths from long to short, then others.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
 		return err
 	}
-	added := map[[2]int][]any{} // key: indices of rule and path
+	added := map[[2]int][]any{} // by indices of rule and path
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
-			if name == rollout.MatchRoute { // several Rollouts may have a route of this name
+			if name == rollout.MatchRoute { // several Rollouts may have one
 				name = r.Name + "-" + name
 			}
 			if i > 0 {
@@ -209,7 +207,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 			action := c.forward(Route{}, albGroup{ServiceName: r.Canary, Weight: 100})
 			set(object, action, "metadata", "annotations", c.key("actions", name))
 			if len(conditions) > 0 {
-				data, _ := json.Marshal(conditions) // they are texts, or come from JSON
+				data, _ := json.Marshal(conditions) // cannot fail: texts, or from JSON
 				set(object, string(data), "metadata", "annotations", c.key("conditions", name))
 			}
 		}
@@ -227,7 +225,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName matches backend names that the API server allows.
+// albName matches names that the API server allows.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
@@ -247,7 +245,6 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the split action, needed only with managed routes.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

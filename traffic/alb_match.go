@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions converts the match m, without the path, to conditions, all required
+// albConditions converts m, without the path, to conditions, all required
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
 // wildcards * and ?. Headers and query parameters ignore case.
 func albConditions(m rollout.Match) (all []any) {
@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition's three values are too few to check a cookie's start and end. An exact value is checked at the
-		// end (beta=on matches xbeta=on), and a prefix at the start.
+		// Three values are too few to check a cookie's start and end. An exact value is checked at the end (beta=on
+		// matches xbeta=on), and a prefix at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -52,12 +52,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape escapes wildcards in a query string, the only condition with escapes (ELBv2 QueryStringConditionConfig).
+// albEscape is for query strings, the only condition with escapes (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource returns a network, because conditions refuse addresses.
+// albSource returns a network: conditions refuse addresses.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -69,7 +69,7 @@ func albSource(m rollout.StringMatch) string {
 	return s + "/32"
 }
 
-// paths adds a copy of each split path to "added", for requests that m matches.
+// paths adds copies of split paths to "added".
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -120,10 +120,10 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is a path of an Ingress. The kind is Exact, Prefix (by whole elements), or another kind with wildcards.
+// albPath has the kind Exact, Prefix (by whole elements), or another with wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth combines the Ingress path own with the path match m. It returns false if own has wildcards before a final /*.
+// albBoth combines the path own with m. It returns false if own has wildcards before a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -142,7 +142,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// A pattern keeps its kind, because the controller sorts Exact and Prefix paths first.
+	// A pattern keeps its kind, as the controller sorts by kind.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -164,7 +164,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the rule gets the requests of f. The path f is a narrower copy of own.
+// taken reports whether another path of the rule gets the requests of f, a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -180,7 +180,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns a message for a rule over 5 wildcards or 5 values, including host and path
+// limits refuses over 5 wildcards or 5 values, including host and path
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping. The copy has the canary's weight in
-// percent (Mapping.spec.weight). The original has no weight and gets the other requests. Matched requests need a copy
-// with more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
-// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need version 1.5.
+// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping with the canary's weight in percent
+// (Mapping.spec.weight). The original has no weight and gets the other requests. Matched requests need a copy with more
+// constraints, which is evaluated first (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings).
+// Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -48,7 +48,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping copies a Mapping, and sets base's Service, because pingPong swaps Services.
+// ambassadorMapping sets base's Service, because pingPong swaps Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -74,7 +74,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0, so that the canary gets half.
+	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0: the canary gets half.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -103,7 +103,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// suffixed returns base-suffix, with base cut to the API server's limit of 253 characters.
+// suffixed cuts base to the API server's limit of 253 characters.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -111,8 +111,7 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService replaces the Service name in an address, such as shop in https://shop.store:8443, if it is the
-// stable or canary Service.
+// ambassadorService replaces the stable or canary Service in an address such as https://shop.store:8443.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {
@@ -132,7 +131,6 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch combines two matches, or returns false if no request can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
@@ -163,7 +161,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// Equal conditions would share the requests between copy and original.
+		// Equal conditions would share the requests with the original.
 		return nil, false, wrong(ref, "spec.method", "is %s, but the step's match adds no further condition", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum of weights.
-// A release generates ApisixRoutes for matched requests, with copies of the rules. A copy has further conditions and
-// a higher priority, because the priority decides between rules with the same path
+// apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum. A release
+// generates ApisixRoutes for matched requests, with copies of the rules. A copy has further conditions and a higher
+// priority, which decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -23,12 +23,11 @@ var apisix = router{
 
 const apisixGroup = "apisix.apache.org"
 
-// apisixConfig is Argo Rollouts' trafficRouting.apisix.
 type apisixConfig struct {
 	Route struct {
 		Name string `json:"name" object:"ApisixRoute"`
 
-		// Rules to split: by default the rule with the route's name, or else all rules with the stable Service.
+		// Rules to split, by default the rule with the route's name, or all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -120,8 +119,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection, because the
-// controller retries other errors.
+// verify reads Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection: the controller
+// retries other errors.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

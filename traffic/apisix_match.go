@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns a managed route's ApisixRoute, or nil if no request can match.
+// apisixManaged returns nil if no request can match.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -28,7 +28,7 @@ func apisixManaged(
 			out := copyMap(rule)
 			out["match"], out["priority"] = match, own+priority
 			out["backends"] = []any{apisixShares(rule, r).forCanary(r, r.Max)}
-			if made > 0 { // rule names must be unique
+			if made > 0 { // unique names
 				out["name"] = fmt.Sprintf("%s-%d", text(rule["name"]), made)
 			}
 			made++
@@ -48,15 +48,13 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixScopes has expressions' scopes.
 var apisixScopes = map[feature]string{byHeader: "Header", byCookie: "Cookie", byQuery: "Query", byPath: "Path"}
 
-// apisixMatch combines two matches (all exprs must hold), or returns false if no request can match both.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// Version 2's CRD requires a path's name, which the controller ignores; version 1 rejects "".
+		// Version 2's CRD requires a path's name, without effect; version 1 rejects "".
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -87,7 +85,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr returns one part's expression. RegexMatch searches, so patterns are anchored.
+// apisixExpr anchors patterns, because RegexMatch searches.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -95,7 +93,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources intersects addresses with a network. An empty list means all.
+// apisixSources intersects addresses with a network. Empty means all.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -1,6 +1,4 @@
 // Package traffic applies a release's traffic settings to routers' objects: weights, and rules for matched and mirrored
-// requests. The overlay on Git's objects is pure, and the only writer of weights.
-//
-// Each router has one file with its configuration and overlay, one line in table.go, and one folder below testdata. For
-// any other router, the Rollout document gives the paths of the weight fields: see object.go.
+// requests. The overlay is pure, and the only writer of weights. Each router has a file, a line in table.go, and a
+// folder below testdata. For any other router, the Rollout document gives the paths of the weight fields (object.go).
 package traffic

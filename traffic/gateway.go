@@ -11,7 +11,7 @@ import (
 
 // gatewayAPI is the Kubernetes Gateway API of most ingress controllers and meshes. The overlay sets the weights in each
 // rule with the stable Service, and adds a canary backend for a release. Matched requests get a copy of the rule with a
-// further match, because the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// further match: the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -23,7 +23,7 @@ var gatewayAPI = router{
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// gatewayConfig has the fields of Argo Rollouts' Gateway API plugin.
+// gatewayConfig follows Argo Rollouts' Gateway API plugin.
 type gatewayConfig struct {
 	Namespace  string        `json:"namespace,omitempty"`
 	HTTPRoute  string        `json:"httpRoute,omitempty" object:"HTTPRoute"`
@@ -35,7 +35,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty" object:"TCPRoute"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty" object:"TLSRoute"`
 
-	// Argo Rollouts' labels keep other tools from a route's weights. Here, both fields have no effect.
+	// Argo Rollouts' labels keep other tools from weights. Here, they have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -44,11 +44,10 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes has no effect, because every route with header support gets rules.
+	// UseHeaderRoutes has no effect: every route with header support gets rules.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute names a route. field is a path such as httpRoutes[0].name.
 type gatewayRoute struct{ kind, field, name string }
 
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
@@ -132,7 +131,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services. A Service's group is "" or "core".
+// gatewayShares accepts the Service groups "" and "core".
 func gatewayShares(rule map[string]any, r Route) shares {
 	backends := sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
@@ -161,7 +160,7 @@ func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	return append(filters, map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers})
 }
 
-// verify reads the conditions for each parent (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. An
+// verify reads each parent's conditions (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. An
 // outdated condition means not yet in force.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
@@ -177,7 +176,7 @@ func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict
 			case isOlder(condition, route):
 				verdict = Verdict{Text: "is not yet accepted by " + who}
 			case text(condition["status"]) == "False":
-				// Traefik writes a reason without a message.
+				// Traefik writes no message.
 				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ")
 				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s", who, kind, why)}
 			}

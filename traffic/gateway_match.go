@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged copies a rule for each pair of its matches and managed matches.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -22,7 +21,7 @@ func gatewayManaged(
 	}
 	out, backends := copyMap(rule), gatewayShares(rule, r)
 	out["matches"] = combined
-	delete(out, "name") // rule names must be unique
+	delete(out, "name") // unique names
 	if managed.Mirror == nil {
 		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil
@@ -40,7 +39,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path already sends these requests elsewhere.
+// gatewayTaken reports whether a rule with a longer path sends these requests elsewhere.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -58,7 +57,6 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch combines two matches, or returns false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {

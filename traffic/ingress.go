@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames refuses both a name and names. The parameters "one" and "many" are the fields.
+// ingressNames refuses both a name and names.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -35,7 +35,7 @@ func ingressNames(one, name, many string, names []string) ([]namedIngress, error
 type ingressPath struct {
 	rule, index int
 	host        string
-	path        map[string]any // part of the object, not a copy
+	path        map[string]any // in the object, not a copy
 }
 
 func ingressPaths(object rollout.Object) (all []ingressPath) {
@@ -48,7 +48,6 @@ func ingressPaths(object rollout.Object) (all []ingressPath) {
 	return all
 }
 
-// backend returns the Service backend, or nil.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
-// that matches a request wins, so a route for matched requests is inserted right before its original
-// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight is a share of the sum of
-// weights (HTTPRouteDestination.weight). In older versions, the sum must be 100. Istio writes a status from 1.6 on.
+// istio splits VirtualServices' routes between two Services, or two subsets of a DestinationRule. The first route that
+// matches a request wins, so a route for matched requests is inserted before its original
+// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight is a share of the sum
+// (HTTPRouteDestination.weight), 100 in older versions. Istio writes a status from 1.6 on.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -26,22 +26,21 @@ var istio = router{
 
 const istioGroup = "networking.istio.io"
 
-// istioConfig is Argo Rollouts' trafficRouting.istio.
 type istioConfig struct {
 	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
 	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
-	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
+	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil for Services
 }
 
-// istioVirtualService has routes to split. With only one route, the list may be empty.
+// istioVirtualService has routes to split, or none for a single route.
 type istioVirtualService struct {
-	Name      string       `json:"name" object:"VirtualService"` // NAME or NAME.NAMESPACE
+	Name      string       `json:"name" object:"VirtualService"` // or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
 	TLSRoutes []istioRoute `json:"tlsRoutes,omitempty"`
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
 }
 
-// istioRoute selects a TLS or TCP route by match, because such routes have no names.
+// istioRoute selects a TLS or TCP route by match: such routes have no names.
 type istioRoute struct {
 	Port     int64    `json:"port,omitempty"`
 	SNIHosts []string `json:"sniHosts,omitempty"`
@@ -52,7 +51,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// The overlay keeps these subsets' weights, and subtracts them from the stable weight.
+	// Weights to keep, and to subtract from the stable weight.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -67,7 +66,6 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether the versions are subsets, not Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) watched(namespace string) (refs []rollout.Ref) {
@@ -80,7 +78,7 @@ func (c *istioConfig) watched(namespace string) (refs []rollout.Ref) {
 	return refs
 }
 
-// refs returns the objects that v.Name can mean. The name shop.edge can also mean shop in the namespace edge.
+// refs returns v.Name's possible objects: shop.edge can also mean shop in the namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -122,7 +120,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets both subsets' pod label during a release, and removes it afterwards. It returns spec.host.
+// label sets both subsets' pod label during a release, and else removes it. It returns spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -200,7 +198,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 		}
 	}
 	if section == "http" && len(routes) == 0 {
-		return nil, nil // like Argo Rollouts, ignore the Rollout's list of routes
+		return nil, nil // like Argo Rollouts, ignore the Rollout's routes
 	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
@@ -265,7 +263,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have one port, and the SNI hosts of r, if any.
+	// As in Argo Rollouts, all matches must have one port, and r's SNI hosts, if any.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -305,7 +303,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports a status of an older generation, which Istio writes as a string.
+// isOlder reports an older generation, a string in Istio.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns copies of a route, to insert before the route: first for the sticky cookie's users, then one per
-// managed route. Repeated names get a number.
+// matched returns copies of a route, to insert before it: first for the sticky cookie's users, then one per managed
+// route. Repeated names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -40,7 +40,7 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed copies a route for the canary. A mirror's copy keeps the weights, and mirrors requests to the canary
+// managed copies a route for the canary. A mirror's copy keeps the weights, and mirrors to the canary
 // (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route, t.canary)
@@ -65,7 +65,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 }
 
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
-	// own is a route's HTTPMatchRequest. The result is false if no request matches both.
+	// own is an HTTPMatchRequest. The result is false if no request matches both.
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string
@@ -103,7 +103,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText returns Istio's StringMatch. A regex is RE2 for the whole text. A prefix may end within a path element.
+// istioText returns a StringMatch. A regex is RE2 for the whole text. A prefix may end within a path element.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:
@@ -114,7 +114,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	return map[string]any{"exact": m.Exact}
 }
 
-// bothTexts combines two StringMatches, or returns false if no text can match both.
+// bothTexts returns false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -12,12 +12,12 @@ import (
 
 type istioTarget struct {
 	Route
-	ref            rollout.Ref // the VirtualService
+	ref            rollout.Ref
 	stable, canary istioVersion
-	kept           []string // other subsets; their destinations keep their weights
+	kept           []string // other subsets, with their weights
 }
 
-// istioVersion is one version's destination: a Service, or a subset of a host.
+// istioVersion is a Service, or a subset of a host.
 type istioVersion struct{ host, subset string }
 
 func (t istioTarget) name() string {
@@ -34,8 +34,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
-// VirtualService's namespace. But if the parameter "other" has no namespace, it is in the Rollout's namespace.
+// sameHost compares two hosts' Services. As in Istio, a host without a namespace is in the VirtualService's namespace,
+// but "other" in the Rollout's.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -78,7 +78,7 @@ func (t istioTarget) split(o *Objects, section string, routes []any, chosen []in
 func (t istioTarget) weights(section, place string, route map[string]any) error {
 	destinations := list(route["route"])
 	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
-	var kept int64 // sum of the weights of additional subsets
+	var kept int64 // of additional subsets
 	for i, d := range destinations {
 		destination := mapping(mapping(d)["destination"])
 		weight, _ := number(mapping(d)["weight"])
@@ -115,7 +115,6 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	return nil
 }
 
-// destination copies a version's destination, or else adapts the stable destination's copy.
 func (t istioTarget) destination(route map[string]any, of istioVersion) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, of); i >= 0 {
@@ -136,13 +135,13 @@ func (t istioTarget) destination(route map[string]any, of istioVersion) map[stri
 	return out
 }
 
-// sticks reports whether users get a cookie, named by pod hash so that older cookies do not match.
+// sticks reports a cookie, named by pod hash so that older cookies do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
 // modify adds the step's headers for the canary (HTTPRouteDestination.headers.request). The destination's own changes
-// of these headers end, because Istio removes headers before setting headers.
+// of these headers end, because Istio removes before setting.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return
@@ -160,7 +159,7 @@ func (t istioTarget) modify(canary map[string]any) {
 	}
 }
 
-// setCookie adds the cookie to canary responses (HTTPRouteDestination.headers.response.add).
+// setCookie edits canary responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "". field is the path of the unsupported match
-// field, or "" for a mirror.
+// Unsupported returns why a router does not support a managed route, or "". field is the unsupported match field's
+// path, or "" for a mirror.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -37,7 +37,7 @@ func Lacks(kind, setting string) string {
 	return ""
 }
 
-// optional has the settings that some routers lack, and texts about such a router.
+// optional has settings that some routers lack, and texts about them.
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",
@@ -74,7 +74,7 @@ func able(f feature, h comparison) string {
 type part struct {
 	feature feature
 	field   string
-	name    string // of the header, cookie or query parameter; otherwise like field
+	name    string // of the header, cookie or query parameter; else like field
 	match   rollout.StringMatch
 }
 
@@ -110,7 +110,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	return exact
 }
 
-// pattern returns m for RE2 and PCRE. Callers must anchor both ends.
+// pattern returns m for RE2 and PCRE, to anchor at both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -121,7 +121,7 @@ func pattern(m rollout.StringMatch) string {
 	return regexp.QuoteMeta(m.Exact)
 }
 
-// cookiePattern returns a pattern for a Cookie header with c ("a=1; b=2", RFC 6265, 4.2.1).
+// cookiePattern matches a Cookie header with c ("a=1; b=2", RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -133,7 +133,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	})
 }
 
-// compares reports whether a match has a condition on a name. Header names ignore case.
+// compares ignores header names' case.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -143,7 +143,7 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern, for routers that search anywhere.
+// whole anchors a pattern, for routers that search.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 func group(p string) string {
@@ -164,13 +164,13 @@ func matches(m rollout.StringMatch, s string) bool {
 	return m.Exact == s
 }
 
-// combine pairs a rule's matches with a step's, without pairs that no request can match.
+// combine omits pairs that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
 ) (combined []any, err error) {
 	if len(own) == 0 {
-		own = []any{map[string]any{}} // an empty match matches all requests
+		own = []any{map[string]any{}} // matches all requests
 	}
 	for i, o := range own {
 		for _, m := range matches {

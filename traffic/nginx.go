@@ -28,12 +28,11 @@ var nginx = router{
 
 const ingressClass = "kubernetes.io/ingress.class"
 
-// nginxConfig is Argo Rollouts' trafficRouting.nginx.
 type nginxConfig struct {
 	StableIngress   string   `json:"stableIngress,omitempty" object:"Ingress"`   // either stableIngress or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty" object:"Ingress"` //
 
-	// Prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
+	// Annotations' prefix (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
 	// Annotations of the canary Ingress. The second map has precedence. The first needs no prefixes.
@@ -74,7 +73,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// Apply the canary Ingress first, so that users with the cookie stay at the canary.
+			// Apply the canary Ingress first, so that users with the cookie stay there.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -84,8 +83,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section,
-// class, and paths to the stable Service; other fields have no effect.
+// canary returns the Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section, class,
+// and paths to the stable Service; other fields have no effect.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -138,7 +137,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// annotations returns the canary Ingress's annotations. The release's have precedence.
+// annotations gives precedence to the release's.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -167,7 +166,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total below 100 counts as 100, so 3 of 30 is written as 12 of 120.
+	// A total below 100 counts as 100: write 3 of 30 as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -187,14 +186,12 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies are on: while both versions get requests by weight.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
 // stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
-// canary's share of new users. The cookie's name has the pod hash, for each release's own cookie. An affinity from Git
-// stays, because the effect is equal.
+// canary's share of new users. The cookie's name has the release's pod hash. Git's affinity stays: the effect is equal.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -212,7 +209,7 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 }
 
 // nginxAlone reports whether one cookie can serve all paths: the Ingress uses one port, and the hosts have no other
-// Service, whose cookie would replace a shared cookie.
+// Service, whose cookie would replace it.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

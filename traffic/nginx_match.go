@@ -9,10 +9,10 @@ import (
 )
 
 // nginxUsers get the canary at any weight. A canary Ingress matches one header by value or pattern, and one cookie by
-// "always". A Cookie header pattern matches other cookies.
+// "always". A Cookie header pattern matches others.
 type nginxUsers struct {
-	header   string // name of the header, "" if no match uses one
-	exact    string // value of the header, "" if patterns are used
+	header   string // name, or ""
+	exact    string // value, "" with patterns
 	patterns []string
 	cookie   string
 }
@@ -96,7 +96,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches the pattern (PCRE), so anchor it.
+	// The controller searches (PCRE), so anchor it.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -116,7 +116,7 @@ func either(patterns []string) string {
 }
 
 // The controller ignores an annotation with a character outside these sets (parser/validators.go, BasicCharsRegex and
-// IsValidRegex). If it ignored canary-by-header-value, only the header's value "always" would match.
+// IsValidRegex). Without canary-by-header-value, only the header's value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

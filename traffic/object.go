@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router, by paths of weight fields. Git must have these fields, with 0 for the canary. A
-// misspelt path would otherwise advance the release without requests. A third weighted backend is not detected.
+// anyObject is any other router, by paths of weight fields, which Git must have, 0 for the canary. A misspelt path
+// would advance the release without requests. A third weighted backend is not detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -22,32 +22,32 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry is an object and the paths of its fields (type path). Paths can contain {{.stable}} and {{.canary}} for
-// the names of the current Services, and {{.name}} and {{.namespace}} for the name and namespace of the Rollout.
+// objectEntry has paths of an object's fields (type path), with {{.stable}} and {{.canary}} for the current Services'
+// names, and {{.name}} and {{.namespace}} of the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
-	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's namespace
+	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of the canary's weight
-	StableWeight  string `json:"stableWeight,omitempty"`  // path of stable's weight: maxTrafficWeight minus the canary's
-	Format        string `json:"format,omitempty"`        // format of weights: int (default), string ("20") or percent
-	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, which is removed between releases
+	StableWeight  string `json:"stableWeight,omitempty"`  // path of maxTrafficWeight minus the canary's weight
+	Format        string `json:"format,omitempty"`        // of weights: int (default), string ("20") or percent
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
-	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, for pingPong, which swaps the names
+	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, for pingPong, which swaps names
 	StableService string `json:"stableService,omitempty"`
 
-	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
+	Verify *objectVerify `json:"verify,omitempty"` // nil: no check of the object's status
 }
 
-// objectVerify is a path in the status, and its value once the weights are in force.
+// objectVerify is a status path, and its value once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every entry has a canaryHash, so that no Services are needed.
+// bySubset reports whether every entry has a canaryHash, without Services.
 func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
@@ -109,7 +109,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	for _, w := range []struct {
 		field, path string
 		value       any
-		optional    bool // the object may lack the field; the value "" removes the field
+		optional    bool // may be absent; the value "" removes the field
 	}{
 		{"canaryService", e.CanaryService, r.Canary, false}, {"stableService", e.StableService, r.Stable, false},
 		{"canaryWeight", e.CanaryWeight, canary, false}, {"stableWeight", e.StableWeight, stable, false},
@@ -146,7 +146,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	return nil
 }
 
-// weight returns a weight in Format. A percentage is relative to "all".
+// weight writes a percentage relative to "all".
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -189,7 +189,6 @@ func objectWrite(o *Objects, object rollout.Object, field, written string, value
 
 var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// objectPath parses a path after its variables are replaced.
 func objectPath(field, written string, r Route) (path, error) {
 	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
 	unknown := ""

@@ -6,15 +6,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is an app's objects. Overlays change only copies from Edit.
+// Objects is an app's objects. Overlays change copies from Edit.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
-	own    map[rollout.Ref]bool // objects that Edit has copied or generate has added
-	claims map[string]string    // key: place in an object; value: name of the Rollout that writes there
+	own    map[rollout.Ref]bool // copied by Edit or added by generate
+	claims map[string]string    // the Rollout that writes to a place
 }
 
-// NewObjects returns Objects for a list in apply order.
+// NewObjects expects apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()
@@ -24,7 +24,7 @@ func NewObjects(list []rollout.Object) *Objects {
 // List returns the objects in apply order.
 func (o *Objects) List() []rollout.Object { return o.list }
 
-// Find returns an object for reading only.
+// Find returns a read-only object.
 func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	i, ok := o.at[ref]
 	if !ok {
@@ -33,7 +33,7 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Edit returns an object that the caller may change in place.
+// Edit returns an object for changes in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	object, ok := o.Find(ref)
 	if ok && !o.own[ref] {
@@ -71,7 +71,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim reserves a place for one Rollout, because two Rollouts would both set weights.
+// Claim reserves a place, because two Rollouts would both set weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
@@ -88,7 +88,7 @@ func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }
 
-// number returns a JSON number of any decoder's Go type.
+// number accepts any decoder's Go type.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

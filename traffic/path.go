@@ -16,12 +16,12 @@ import (
 type path []pathStep
 
 type pathStep struct {
-	text   string // the step as written
+	text   string
 	kind   pathKind
 	field  string
 	index  int
 	filter []string // path of the compared field within an element
-	want   string   // the value that the compared field must have
+	want   string   // the field's required value
 }
 
 type pathKind uint8
@@ -58,7 +58,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep returns the first step and its length in bytes.
+// parseStep also returns the length in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -105,7 +105,7 @@ var (
 		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
 )
 
-// find returns all values at the path, or an error with the first step that finds none.
+// find returns the values, or an error with the first step that finds none.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -128,7 +128,7 @@ func (p path) String() string {
 		s.WriteString(step.text)
 	}
 	text := s.String()
-	if strings.HasPrefix(text, ".$") { // without the dot, parsePath would drop this $
+	if strings.HasPrefix(text, ".$") { // else parsePath would drop this $
 		return text
 	}
 	return strings.TrimPrefix(text, ".")
@@ -151,7 +151,7 @@ func (s pathStep) from(at place) []place {
 	return found
 }
 
-// accepts compares an element with the filter as text, so that 80 equals "80".
+// accepts compares as text, so that 80 equals "80".
 func (s pathStep) accepts(value any) bool {
 	for _, field := range s.filter {
 		next, ok := mapping(value)[field]
@@ -163,7 +163,6 @@ func (s pathStep) accepts(value any) bool {
 	return plain(value) == s.want
 }
 
-// plain returns a scalar as text, or "".
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -177,7 +176,6 @@ func plain(value any) string {
 }
 
 func (s pathStep) nothing(before path, places []place) string {
-	// before has the earlier steps, which lead to places.
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()
@@ -205,7 +203,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
-// parents returns the last step, which must be a field, and the mappings before it.
+// parents returns the last step, a field, and the mappings before.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -9,12 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares is a list of weighted entries.
 type shares struct {
 	entries        []any
-	name           string                  // the field with the name of an entry's Service
+	name           string                  // field with an entry's Service
 	stable, canary int                     // -1 if absent
-	headers        *rollout.HeaderModifier // for the canary's entry; nil for none
+	headers        *rollout.HeaderModifier // of the canary's entry, or nil
 }
 
 // sharesOf finds the Rollout's Services by name, if "is" is nil or accepts the entry.
@@ -28,8 +27,7 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third entry with a weight. "what" and "owner" name the entry and its new place, such as "backend" and
-// "a rule".
+// alone refuses a third weighted entry. "what" and "owner" name the entry and its new place: "backend", "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -40,14 +38,13 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third is the error for an entry that takes requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary copies the canary's entry with a weight, or else adapts the stable entry.
+// forCanary copies the canary's entry with a weight, or adapts the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -60,7 +57,6 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// changes ignores case.
 func changes(step *rollout.HeaderModifier, name string) bool {
 	return slices.ContainsFunc(step.Names(), func(other string) bool { return strings.EqualFold(other, name) })
 }
@@ -78,7 +74,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets both weights, and returns all entries and each share's.
+// weights returns all entries and each share's.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	entries := s.entries

@@ -6,9 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes the requests to a root Service
-// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). A release
-// generates the TrafficSplit unless Git has one. An integer weight is a share of the sum of weights.
+// smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
+// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md), generated
+// unless Git has one. An integer weight is a share of the sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},

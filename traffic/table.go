@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists all routers of trafficRouting, in the order of the docs.
+// table is in the order of the docs.
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
 type router struct {
-	kind     string   // the field of trafficRouting
-	title    string   // name for users
-	since    string   // the oldest version with the features that the overlay uses
+	kind     string // in trafficRouting
+	title    string
+	since    string   // oldest version with the overlay's features
 	features features //
 	config   func() editor
-	list     bool // the configuration is a list, which users may write as a single mapping if it has one entry
+	list     bool // the configuration is a list, or a single entry as a mapping
 }
 
 func (r router) name() string {
@@ -26,12 +26,13 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is one router's configuration. Fields tagged object:"Kind" have objects' names, which kustomize may rename.
+// editor is a router's configuration, where possible with Argo Rollouts' fields. Fields tagged object:"Kind" name
+// objects, which kustomize may rename.
 type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter is an editor whose router's status says whether the router accepts the object.
+// reporter reads from a status whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -39,24 +40,24 @@ type reporter interface {
 
 type feature string
 
-// The features, in the order of the docs.
+// The order is as in the docs.
 const (
-	splits   feature = "weight" // an exact share of the requests
-	byHeader feature = "header" // byHeader to bySource: the part of a request that a match compares
+	splits   feature = "weight" // an exact share
+	byHeader feature = "header" // byHeader to bySource: the compared part of a request
 	byCookie feature = "cookie"
 	byQuery  feature = "query"
 	byPath   feature = "path"
 	byMethod feature = "method"
 	bySource feature = "source"
-	mirrors  feature = "mirror"           // copies of requests
-	anyTotal feature = "maxTrafficWeight" // weights with a total other than 100
-	sticks   feature = "sticky"           // a cookie keeps a user on the canary
+	mirrors  feature = "mirror"
+	anyTotal feature = "maxTrafficWeight" // totals other than 100
+	sticks   feature = "sticky"           // a cookie keeps users on the canary
 	modifies feature = "requestHeaderModifier"
-	weighs   feature = "experiment" // templates of an experiment get a share of the requests
-	reports  feature = "verify"     // the status of objects says whether the router accepts them
+	weighs   feature = "experiment" // an experiment's templates get a share
+	reports  feature = "verify"     // a status says whether the router accepts objects
 )
 
-// comparison is a set of comparisons. The flag "can" is for features without any, such as mirrors.
+// comparison is a set; "can" is for features without any, such as mirrors.
 type comparison uint8
 
 const (
@@ -68,10 +69,10 @@ const (
 	anyText = exact | prefix | regex
 )
 
-// String returns for example "exact, regex", or "yes" without comparisons.
+// String returns "exact, regex", or "yes" without comparisons.
 func (h comparison) String() string {
 	var parts []string
-	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // in the order of the constants
+	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // as the constants
 		if h&(1<<bit) != 0 {
 			parts = append(parts, name)
 		}
@@ -81,7 +82,7 @@ func (h comparison) String() string {
 
 type features map[feature]comparison
 
-// Kinds returns the names of all routers, in the order of the docs.
+// Kinds returns routers' names, in the order of the docs.
 func Kinds() []string {
 	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
@@ -90,7 +91,7 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns the configurations by kind, for JSON Schemas. A list also accepts one mapping.
+// Types returns configurations by kind, for JSON Schemas. A list also accepts one mapping.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

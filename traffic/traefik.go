@@ -30,10 +30,10 @@ var traefik = router{
 
 const (
 	traefikGroup = "traefik.io"
-	traefikOld   = "traefik.containo.us" // in v2 only
+	traefikOld   = "traefik.containo.us" // only in v2
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik, plus IngressRoutes for match steps.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik, plus IngressRoutes.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName" object:"TraefikService"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty" object:"IngressRoute"`
@@ -44,7 +44,7 @@ type traefikEdit struct {
 	Route
 	weighted rollout.Object
 	ref      rollout.Ref
-	canary   map[string]any // the canary's entry of the TraefikService, without a weight
+	canary   map[string]any // in the TraefikService, without a weight
 	mirrors  []rollout.Object
 }
 
@@ -111,7 +111,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// The canary may have no pods; see allowEmptyServices above.
+		// The canary may have no pods; see allowEmptyServices.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -119,7 +119,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with a new name per release. A cookie from Git stays, because the effect is equal.
+// stick adds a cookie with a new name per release. Git's cookie stays: the effect is equal.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -129,7 +129,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts routes before each route to the TraefikService or the stable Service.
+// routes inserts routes before those to the TraefikService or the stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -174,7 +174,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed copies route own[i] for managed route k; see traefikCopy.
+// managed copies own[i] for managed route k; see traefikCopy.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -194,7 +194,7 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror names a TraefikService for the service and copies to the canary. Equal TraefikServices are generated once.
+// mirror names a TraefikService for the service and copies to the canary, generated once.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

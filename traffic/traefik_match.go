@@ -11,7 +11,7 @@ import (
 
 // traefikCopy returns the match and priority for a copy of route own[i] for the managed route k. The highest priority
 // wins; the default is the match's length in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last copy
-// has the original's priority plus 1, and earlier copies have higher priorities. If another route has precedence over
+// has the original's priority plus 1, and earlier copies more. If another route has precedence over
 // the original but not over the copy, the copy's match excludes the other route's requests.
 //
 //	Host(`shop`)                   own priority    12
@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns Traefik's matchers. Patterns are not anchored, and PathPrefix compares text.
+// traefikParts anchors patterns, because Traefik does not. PathPrefix compares text.
 func traefikParts(m rollout.Match) (all []string) {
 	add := func(matcher string, args ...string) {
 		for i, arg := range args {

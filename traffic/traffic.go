@@ -10,30 +10,30 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Route is one Rollout's current traffic setting.
+// Route is one Rollout's traffic setting.
 type Route struct {
-	Name      string `json:"name"` // name of the Rollout document
+	Name      string `json:"name"` // of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// Both versions' Services, "" only for routers without Services.
+	// Versions' Services, "" only for routers without Services.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// Values of PodLabel per version. Between releases, "" means all pods.
+	// Values of PodLabel. Between releases, "" means all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
-	PodLabel   string `json:"podLabel,omitempty"` // a label's name; "" means rollout.LabelPodHash
+	PodLabel   string `json:"podLabel,omitempty"` // name; default rollout.LabelPodHash
 
-	Weight  int                     `json:"weight"`            // weight of the canary, out of Max
-	Max     int                     `json:"max"`               // total weight of both versions
-	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // in the order of their precedence
+	Weight  int                     `json:"weight"`            // of the canary, out of Max
+	Max     int                     `json:"max"`               // of both versions
+	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // by precedence
 	Sticky  *rollout.Sticky         `json:"sticky,omitempty"`
-	Headers *rollout.HeaderModifier `json:"headers,omitempty"` // changes of requests to the canary
-	Shares  map[string]int          `json:"shares,omitempty"`  // weights of an experiment's Services
-	Active  bool                    `json:"active,omitempty"`  // a release is in flight, so that generated objects exist
+	Headers *rollout.HeaderModifier `json:"headers,omitempty"` // for requests to the canary
+	Shares  map[string]int          `json:"shares,omitempty"`  // of an experiment's Services
+	Active  bool                    `json:"active,omitempty"`  // a release is in flight, with generated objects
 }
 
-// cookie names the sticky cookie, with the canary's pod hash if known.
+// cookie has the canary's pod hash, if known.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -50,7 +50,7 @@ func (r Route) rest() int {
 }
 
 // Parse reads one router's block of trafficRouting. rename (may be nil) returns names after kustomize. Errors are
-// InvalidErrors whose Field is below trafficRouting.
+// InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -106,7 +106,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	}
 	for _, configured := range routers {
 		e, ok := configured.Config.(editor)
-		if !ok { // Config is not from Parse
+		if !ok {
 			return misfit(configured.Kind, "is not a router that gitrollout knows")
 		}
 		if err := e.overlay(o, r); err != nil {
@@ -121,13 +121,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits between Services, not subsets.
+// NeedsServices reports a split between Services, not subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// Watched returns the objects whose status Verify reads.
+// Watched returns objects whose status Verify reads.
 func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	for _, configured := range routers {
 		if e, reports := configured.Config.(reporter); reports {
@@ -137,11 +137,11 @@ func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	return refs
 }
 
-// Verdict says from one object's status whether a router has accepted the routes.
+// Verdict says from an object's status whether a router has accepted the routes.
 type Verdict struct {
-	Taken    bool   // the routes are in force, or the router reports no status
-	Rejected bool   // the router rejects the object, for the reason in Text
-	Text     string // why the routes are not in force
+	Taken    bool // in force, or without a status
+	Rejected bool
+	Text     string // why not in force
 }
 
 // Verify returns the verdict of the first rejected object, or else of the first not yet in force.
@@ -155,7 +155,7 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
-				continue // no status: some routers never write one
+				continue // some routers never write one
 			}
 			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
@@ -185,7 +185,7 @@ func missing(field, kind, namespace, name string) error {
 	return misfit(field, "%s/%s/%s is not in this app", kind, namespace, name).WithFix("add it to the kustomization")
 }
 
-// Stages returns a spec's Routes between releases and at each step, with fake pod hashes.
+// Stages returns Routes between releases and at each step, with fake pod hashes.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

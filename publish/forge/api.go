@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout limits a request's time, and maxAnswer a response's size in bytes.
+// requestTimeout limits a request, and maxAnswer a response in bytes.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
@@ -22,20 +22,20 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends requests to a forge's API, but none during a pause that the rate limit requires.
+// api sends nothing during a pause that the rate limit requires.
 type api struct {
 	client  func(insecure bool) *http.Client
-	base    string // the API's address, without a final slash
+	base    string // without a final slash
 	token   func(context.Context) (string, error)
 	header  func(token string) http.Header
 	now     func() time.Time
-	until   time.Time     // end of the pause; zero if there was none
-	spacing time.Duration // minimum time between two requests that change data on the forge
+	until   time.Time     // end of the pause, or zero
+	spacing time.Duration // minimum between two requests that change data
 	wrote   time.Time
 }
 
-// call sends a request with in as its JSON body, and decodes the response into out. Both may be nil. For a required
-// pause, the error is a *call.Error with After set.
+// call sends in as a JSON body, and decodes the response into out. Both may be nil. For a required pause, the error is
+// a *call.Error with After set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -77,7 +77,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list until a page is not full, but at most maxPages pages.
+// pages reads a list until a page is not full, at most maxPages pages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -93,21 +93,21 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 	return all, nil
 }
 
-// heed starts a pause if the rate limit allows no more requests. The pause ends at the Unix time in the header
-// "…Reset". GitHub's header names begin with "X-", and GitLab's do not.
+// heed starts a pause if the rate limit allows no more requests. The header "…Reset" has its end in Unix time. GitHub's
+// headers begin with "X-", GitLab's do not.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// Forges require pauses of at most an hour. A wrong clock must not cause a longer pause.
+			// Forges require pauses of at most an hour. A wrong clock must not cause more.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns the length of the pause after a refused request, or 0 if the rate limit is not the reason.
+// breakFor returns the pause after a refused request, or 0 if the rate limit is not the reason.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -118,7 +118,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case a.until.After(a.now()):
 		return a.until.Sub(a.now())
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub recommends a minute if no header gives a time
+		return time.Minute // GitHub's recommendation if no header gives a time
 	}
 	return 0
 }

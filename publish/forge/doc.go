@@ -1,4 +1,4 @@
-// Package forge opens a pull request for each proposal, and sets a status on each release's commit. It supports GitHub,
-// GitLab, and Gitea (also for Forgejo). A slow or failing forge delays no release, because releases depend only on Git.
-// A Worker sends the changes in the background. A Hook receives webhooks, so that pushes take effect immediately.
+// Package forge opens pull requests for proposals, and sets statuses on releases' commits, on GitHub, GitLab and Gitea
+// (also Forgejo). A Worker sends in the background, so that no release waits for a forge. A Hook receives webhooks of
+// pushes.
 package forge

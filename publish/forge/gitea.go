@@ -23,7 +23,6 @@ var gitea = kind{
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
-	// This page compares two branches, and links to an open pull request.
 	pullPage: func(base, branch string) string {
 		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
 	},
@@ -40,7 +39,7 @@ var gitea = kind{
 
 type giteaRepository struct{ repository }
 
-// find implements pullAPI. It reads pages of pull requests, as Gitea cannot filter by head branch.
+// find implements pullAPI. It reads pages, as Gitea cannot filter by head branch.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -67,7 +66,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until a page is empty, because a server may return fewer items per page than requested.
+// list reads until a page is empty, because a server may return fewer items than requested.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {

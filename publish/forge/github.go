@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28, for github.com, hosted tenants (ghe.com) and Enterprise Server.
+// gitHub is GitHub's REST API 2022-11-28, for github.com, hosted tenants (ghe.com) and Enterprise Server.
 var gitHub = kind{
 	name: rollout.GitHub,
 	isAt: func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api: func(address string) string {
-		u, err := url.Parse(address) // github.com and hosted tenants have a separate host for the API
+		u, err := url.Parse(address) // github.com and tenants have a separate host for the API
 		if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 			return "https://api." + u.Host
 		}
@@ -47,7 +47,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// find implements pullAPI. GitHub sorts by age, so one request per state suffices.
+// find implements pullAPI. GitHub sorts by age: one request per state suffices.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
@@ -72,7 +72,7 @@ func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	return rollout.Mapped(pulls, func(p repositoryPull) pull { return p.pull(p.Head.Ref) }), err
 }
 
-// label implements announcer. GitHub creates labels that do not exist.
+// label implements announcer. GitHub creates missing labels.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)

@@ -106,7 +106,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab's API needs user ids, and accepts no team as a reviewer.
+// ask implements announcer. GitLab needs user ids, and accepts no team as a reviewer.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -136,7 +136,7 @@ func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) err
 	return nil
 }
 
-// label implements announcer. GitLab creates labels that do not exist.
+// label implements announcer. GitLab creates missing labels.
 func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
 	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
 }
@@ -166,7 +166,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. It ignores the error of older versions if only the description of a status changes.
+// setStatus implements marker. It ignores older versions' error if only a description changes.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -181,10 +181,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge limits the difference between a signed webhook's time and the current time.
+// maxHookAge limits the difference between a signed webhook's time and now.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a webhook's signature. Older GitLab versions send the secret itself and no signature.
+// gitLabSignature verifies a webhook's signature. Older versions send the secret itself instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -194,7 +194,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies a signature as in standardwebhooks.com. One matching HMAC after "v1," suffices.
+// standardSignature follows standardwebhooks.com. One matching HMAC after "v1," suffices.
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -209,7 +209,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	})
 }
 
-// signingKey returns the key in a secret. After the prefix "whsec_", it is in base64.
+// signingKey returns a secret's key. After the prefix "whsec_", it is in base64.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

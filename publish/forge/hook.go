@@ -31,8 +31,8 @@ import (
 //	503  the Hook is already reading eight bodies
 type Hook struct {
 	Secret string // must not be empty
-	Remote string // the repository's URL, without credentials
-	Branch string // the users' branch
+	Remote string // without credentials
+	Branch string // users' branch
 	Pushed func() // must not block
 	Now    func() time.Time
 
@@ -43,14 +43,14 @@ type Hook struct {
 // HookPath is a Hook's URL path.
 const HookPath = "/webhook"
 
-// These constants limit requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
+// A signature covers the whole body, so Hook reads whole bodies, but few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler. It refuses an empty secret, with which any client could cause fetches.
+// NewHook refuses an empty secret, with which any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -106,7 +106,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 	default:
 		return http.StatusServiceUnavailable, ""
 	}
-	// Ignore the error, because the ResponseRecorder in tests does not support deadlines.
+	// Ignore the error: tests' ResponseRecorder has no deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -116,13 +116,13 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 		return http.StatusUnauthorized, ""
 	}
 	switch event, ok := parseEvent(r.Header.Get("Content-Type"), body); {
-	case !ok: // a ping, or another event that names no repository
+	case !ok: // a ping, or another event without a repository
 	case !h.isOurs(event):
 		return http.StatusForbidden, ""
 	case !h.isPush(r.Header):
 	case event.Ref == "refs/heads/"+h.Branch:
 		h.Pushed()
-	default: // forges show a delivery as failed unless the code is 2xx
+	default: // forges show other codes than 2xx as failed
 		return http.StatusOK, fmt.Sprintf("ignored: push to %s, this reconciler follows %s",
 			strings.Replace(event.Ref, "refs/heads/", "branch ", 1), h.Branch)
 	}
@@ -146,7 +146,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has any forge's signature (given), and whether the signature is right.
+// signature reports whether a request has any forge's signature (given), and whether it is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -177,7 +177,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's webhooks may have this format
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // possible for GitHub's webhooks
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -195,7 +195,7 @@ func (h Hook) path() string {
 	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 }
 
-// isOurs reports whether an event is about Remote. It ignores hosts, as a forge may have several names.
+// isOurs ignores hosts, as a forge may have several names.
 func (h *Hook) isOurs(e event) bool {
 	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {

@@ -28,7 +28,7 @@ func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	return RepositoryOf(env), number, err
 }
 
-// RepositoryOf returns a CI job's repository, or outside of a CI job the zero Forge.
+// RepositoryOf returns a CI job's repository, or the zero Forge.
 func RepositoryOf(env func(string) string) rollout.Forge {
 	f := rollout.Forge{
 		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns an order that opens, updates or closes a proposal's pull request.
 func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -50,8 +49,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues a second update after Settle if a branch was removed and created again shortly before. Gitea may
-// handle the removal late, and then close the new pull request.
+// lookAgain queues another update after Settle if a branch was just removed and created again. Gitea may handle the
+// removal late, and then close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,14 +72,14 @@ func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed because its branch was removed, and not by a user.
+// closedHere reports a pull request closed by the removal of its branch.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.justRemoved(p.branch) || strings.HasPrefix(p.body, goneText)
 }
 
-// justRemoved reports whether a branch was removed so recently that the forge may close its pull request later.
+// justRemoved reports a removal so recent that the forge may close the pull request later.
 func (w *Worker) justRemoved(branch string) bool {
 	at, removed := w.removed[branch]
 	return removed && w.Now().Before(at.Add(4*w.Settle))
@@ -100,7 +99,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal, as a pull request without reviewers or labels is still useful.
+// tolerate logs a permanent refusal: a pull request without reviewers or labels is still useful.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages has the URLs of a repository's web pages. For an unknown forge, each URL is "".
+// Pages has the URLs of a repository's web pages, all "" for an unknown forge.
 type Pages struct {
 	home   string
 	kind   kind
@@ -41,12 +41,12 @@ func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// In a branch's name, forges expect slashes without escapes.
+	// Forges expect slashes without escapes.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page, such as a search, that leads to a proposal's open pull request. Without a
-// configuration, the URL is "", because gitrollout then opens no pull requests.
+// Pull returns the URL of a page, such as a search, that leads to a proposal's open pull request, or "" without a
+// configuration.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a merge into a branch needs a code owners' review. It fails if the forge hides this
-// setting, for example from users who are not administrators.
+// AsksOwners reports whether a merge needs a code owners' review. It fails if the forge hides this setting, for example
+// from users who are not administrators.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -40,7 +40,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("the branch is protected, and the forge tells only administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to an administrator's token")
 
-// asksOwners implements guard. Every user may read rulesets, but only administrators may read branch protection.
+// asksOwners implements guard. All users may read rulesets, but only administrators may read branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // then only a ruleset may protect the branch
+		if strings.Contains(refused.Message, "Branch not protected") { // perhaps only a ruleset
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -91,11 +91,11 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always requests code owners' reviews. A rule says whether merges need them.
+// asksOwners implements guard. Gitea always requests these reviews; a rule may require them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`
-		Rule      string `json:"effective_branch_protection_name"` // "" if the user is not an administrator
+		Rule      string `json:"effective_branch_protection_name"` // "" unless an administrator
 	}
 	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
 		return false, err

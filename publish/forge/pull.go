@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch, whose newest commit is commit. A pull request that a user closed
-// at this commit stays closed.
+// Pull opens or updates the pull request of a branch with the newest commit. A pull request that a user closed at this
+// commit stays closed.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
@@ -37,11 +37,10 @@ func Pull(
 
 type commentPaths struct {
 	list string
-	one  string // a single comment, with "%d" for its id
-	edit string // the HTTP method that changes a comment
+	one  string // with "%d" for its id
+	edit string
 }
 
-// issueComments returns the paths in the APIs of GitHub and Gitea.
 func issueComments(repository string, number int) commentPaths {
 	return commentPaths{
 		list: fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number),
@@ -55,7 +54,7 @@ type comment struct {
 	Body string `json:"body"`
 }
 
-// Comment replaces the newest comment that begins with mark, or adds a comment. It skips comments of other users, which
+// Comment replaces the newest comment that begins with mark, or adds a comment. It skips other users' comments, which
 // the forge refuses to change.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)

@@ -14,26 +14,24 @@ type table []kind
 var forges = table{gitHub, gitLab, gitea}
 
 type kind struct {
-	name    rollout.ForgeType
-	isAt    func(host string) bool      // reports whether a public host (without a port) has this forge
-	api     func(address string) string // returns the API's address for the forge's address in browsers
-	spacing time.Duration               // minimum time between two requests that change data on the forge
-	groups  bool                        // repositories may be in nested groups
-	header  func(token string) http.Header
-	client  func(a *api, repository, base string) host
-	// comments returns the API's paths for comments.
+	name     rollout.ForgeType
+	isAt     func(host string) bool      // a public host, without a port
+	api      func(address string) string // the API's address for browsers' address
+	spacing  time.Duration
+	groups   bool // nested groups of repositories
+	header   func(token string) http.Header
+	client   func(a *api, repository, base string) host
 	comments func(repository string, number int) commentPaths
 
-	// These functions return paths relative to the repository's page. Branch names are already escaped.
+	// Paths are relative to the repository's page. Branch names are already escaped.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook has this forge's signature (given), and whether it is right.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge with the given name. For "", the public host determines the forge.
+// named determines the forge by the public host if name is "".
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return rollout.Find(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 }
@@ -43,7 +41,7 @@ func (t table) names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is a forge's API for one repository. Pull requests from forks are ignored. Errors are *call.Errors.
+// host is a forge's API for one repository, without pull requests from forks. Errors are *call.Errors.
 type host interface {
 	pullAPI
 	announcer
@@ -57,34 +55,33 @@ type pullAPI interface {
 	// open reads at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit sets the title and body. If closed is true, it also closes the pull request.
+	// edit also closes the pull request if closed is true.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer adds reviewers and labels. The forge may refuse unknown names.
+// announcer may be refused unknown names.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error
 }
 
 type marker interface {
-	// statuses returns a commit's newest status for each name (context).
+	// statuses returns each name's (context's) newest status.
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }
 
 type guard interface {
 	isProtected(ctx context.Context, branch string) (bool, error)
-	// asksOwners reports whether merges need a code owners' review.
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
-// pull is a pull request or, on GitLab, a merge request.
+// pull is a pull request or GitLab's merge request.
 type pull struct {
 	number int
 	text
-	branch string // the head branch
-	commit string // the newest commit of the head branch
+	branch string
+	commit string
 	isOpen bool
 	merged bool
 	labels []string
@@ -105,7 +102,6 @@ const (
 	failure statusState = "failure"
 )
 
-// perPage and maxPages limit the items read from a list.
 const (
 	perPage  = 50
 	maxPages = 10

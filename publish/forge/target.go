@@ -12,13 +12,13 @@ import (
 
 type target struct {
 	kind       kind
-	address    string // the forge's address in a browser
+	address    string // in a browser
 	repository string
 }
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits a Git repository's URL. For a local path, host is "".
+// remoteOf splits a Git URL. For a local path, host is "".
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -27,7 +27,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is for SSH, and does not apply to the API
+			host = name // the port is for SSH, not the API
 		}
 		// These hosts serve the main host's SSH on port 443.
 		switch host {
@@ -40,7 +40,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. It refuses an address that may not get the token: neither Git's host nor trusted.
+// resolve completes a configuration. It refuses the token for an address that is neither Git's host nor trusted.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

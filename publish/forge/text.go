@@ -19,12 +19,12 @@ type proposed struct {
 	rollout.State
 	rollout.Proposal
 	Cluster  string
-	File     string // the promotion file
-	Past, Of int    // the step at which the release waits, from 1; the number of steps
+	File     string // promotion's
+	Past, Of int    // the waiting step, from 1; the number of steps
 }
 
-// describe returns a proposal's title and body. Equal input gives equal text. It quotes other authors' texts as code,
-// so that they mention no user and have no formatting.
+// describe returns a proposal's title and body. It quotes other authors' texts as code, so that they mention no user
+// and have no formatting.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}
@@ -58,13 +58,12 @@ func markdown(name string, of any) string {
 		"join":     strings.Join,
 		"evidence": rollout.Evidence,
 	}).Parse(pullText))
-	_ = texts.ExecuteTemplate(&b, name, of) // cannot fail: the templates fit these types
+	_ = texts.ExecuteTemplate(&b, name, of) // the templates fit these types
 	return b.String()
 }
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone returns the text of a pull request whose branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -73,7 +72,7 @@ func describeGone(p pull, why string) text {
 	return text{p.title, b}
 }
 
-// code quotes a text as Markdown code, with single quotes instead of backticks.
+// code quotes with single quotes instead of backticks.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(rollout.Cut(rollout.OneLine(s), 300), "`", "'") + "`"
 }

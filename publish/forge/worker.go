@@ -16,49 +16,49 @@ import (
 
 // Options configure a Worker.
 type Options struct {
-	Cluster string // the cluster whose proposals get pull requests
-	Remote  string // the repository's URL without credentials
-	Branch  string // the users' branch, into which pull requests are merged
-	Trusted string // another address that may get the token; "" for none
-	// Token returns the current token. It is called for each request.
+	Cluster string // whose proposals get pull requests
+	Remote  string // without credentials
+	Branch  string
+	Trusted string // also gets the token; may be ""
+	// Token is called for each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
+	// Settle is how long a forge may take to close a removed branch's pull request (default 30 s).
 	Settle time.Duration
-	// Spread lengthens the pause before a retry slightly, so that processes do not retry together.
+	// Spread lengthens the pause before a retry, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem only once.
+	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem once.
 	Log func(problem error, done string)
 
-	forges table // default: all forges
+	forges table // default: all
 }
 
-// maxJobs limits the queue, which grows while the forge does not respond.
+// maxJobs limits the queue while the forge does not respond.
 const maxJobs = 4096
 
-// Worker sends changes to the forge one by one. Show, Resume and Flush may run concurrently.
+// Worker sends changes one by one. Show, Resume and Flush may run concurrently.
 type Worker struct {
 	Options
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string             // keys of jobs, oldest first
-	exists  map[string]bool      // whether each proposal branch exists
-	newest  map[string]string    // newest commit of each proposal branch
-	removed map[string]time.Time // when this process last removed each proposal branch
+	order   []string             // job keys, oldest first
+	exists  map[string]bool      // by proposal branch
+	newest  map[string]string    // by proposal branch
+	removed map[string]time.Time // last removal by this process
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
 
 	// Only Run's goroutine uses the fields below.
 	host     host
-	hostOf   *rollout.Forge // the configuration for which host was made
-	pause    time.Time      // until this time, no request is sent
-	downs    int            // number of failures since the last usable response
+	hostOf   *rollout.Forge // host's configuration
+	pause    time.Time      // no request before
+	downs    int            // failures since the last usable response
 	reported map[string]bool
 }
 
-// job is an order. A newer order with the same key replaces it.
+// job is an order. A newer job with the same key replaces it.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -76,7 +76,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders to show recorded transitions, and does not wait.
+// Show implements adapters.ForgeReader. It queues recorded transitions, and does not wait.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders for all apps' proposals and missing statuses, and an order
-// that closes the pull requests of removed branches.
+// Resume implements adapters.ForgeReader. It queues all apps' proposals and missing statuses, and closes removed
+// branches' pull requests.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit, so that several apps with the same commit need one request
+	known := map[string]map[string]status{} // by commit, for one request for several apps
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -140,7 +140,7 @@ func (w *Worker) take(
 	}
 }
 
-// put queues or replaces an order. The caller holds the lock.
+// put requires the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until an order is due. It sets busy.
+// next returns the oldest due order, or the wait for an order. It sets busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due works like next. The caller holds the lock.
+// due requires the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -237,13 +237,12 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is an error that lasts until the configuration changes.
+// unusable lasts until the configuration changes.
 type unusable struct{ error }
 
 // maxTries limits an order's tries, unless a user may grant access later.
 const maxTries = 5
 
-// done removes an order. After an error, it schedules the next try instead.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,13 +269,13 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail only for this order, so try other orders first
+		j.tries++ // try others first, as the forge may fail only for this order
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a user may grant access later
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // after a user grants access
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j {
@@ -291,7 +290,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once, and again if it returns after a successful retry.
+// report logs each error once, and again after a successful retry.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -299,7 +298,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until the worker has tried each due order, or until the context ends.
+// Flush waits until each due order was tried, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

@@ -12,15 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known holds an app's last reported state.
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // desired weights of the release in flight, from 0 to 1, by workload
+	weights map[string]float64 // of the release in flight, from 0 to 1, by workload
 	failing bool
 }
 
-// appCollector creates apps' metrics at each scrape, so that no series of a removed app remains.
+// appCollector creates metrics at each scrape, so that no series of a removed app remains.
 type appCollector struct {
 	mu    sync.Mutex
 	apps  map[string]known
@@ -77,7 +76,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. An app's first report also has Before, the state to compare with.
+// Tell counts a report's changes, for an app's first report compared with Before.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -110,7 +109,7 @@ func (m *Metrics) look(l report.App) {
 	}
 	if is.state.Release != nil || was.state.Release != nil {
 		for _, o := range Outcomes() {
-			m.releases.WithLabelValues(name, string(o)) // if a series begins at 1, Prometheus sees no increase
+			m.releases.WithLabelValues(name, string(o)) // from 0: if a series begins at 1, Prometheus sees no increase
 		}
 		m.glass.WithLabelValues(name)
 	}

@@ -11,10 +11,10 @@ import (
 // Outcome says how a release ended, or why it is being rolled back.
 type Outcome string
 
-// These are the outcomes.
+// The outcomes.
 const (
-	Promoted   Outcome = "promoted"   // the release is the stable version now
-	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or because of its deadline
+	Promoted   Outcome = "promoted"   // stable now
+	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or by its deadline
 	Reverted   Outcome = "reverted"   // Git requested the stable version again
 	Superseded Outcome = "superseded" // Git requested another version
 )
@@ -25,19 +25,19 @@ func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Super
 // On is a user's action.
 type On string
 
-// These are the users' actions for which apps wait.
+// The actions.
 const (
-	OnPromotion On = "promotion" // open the gate of a step
-	OnRevert    On = "revert"    // after a rejection, revert Git to the stable version
+	OnPromotion On = "promotion" // open a step's gate
+	OnRevert    On = "revert"    // revert Git to the stable version after a rejection
 )
 
-// Wait has the awaited action and the start of the wait. It is zero if the app does not wait.
+// Wait has the awaited action and the wait's start, or zero.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns an app's wait. Since is from the recorded state.
+// WaitOf returns an app's wait, since the recorded time.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,18 +53,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has a transition's effects. A duration is nil unless the transition ends its period.
+// Change has a transition's effects. A duration is nil unless its period ends.
 type Change struct {
-	Phase    rollout.Phase // the phase after the transition; "" if no transition was recorded
+	Phase    rollout.Phase // "" if no transition was recorded
 	Started  bool
-	Outcome  Outcome // set if a release ended, or if its rollback began
+	Outcome  Outcome // if a release ended or its rollback began
 	Lead     *time.Duration
 	Until    *time.Duration // from the release's start to its rejection
-	Retreat  *time.Duration // from the start of the rollback until all pods are stable
+	Retreat  *time.Duration // from the rollback's start until all pods are stable
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns a transition's effects. asked is the version in Git's newest commit.
+// Between returns a transition's effects. asked is Git's newest version.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -82,7 +82,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 			}
 		}
 	}
-	if before.Watch != nil && after.Phase == rollout.Aborting { // the release was stable before
+	if before.Watch != nil && after.Phase == rollout.Aborting { // it was stable
 		c.Started, c.Outcome, c.Until = false, Rejected, span(before.Watch.Began, now)
 	}
 	if before.Phase == rollout.Aborting && after.Phase != rollout.Aborting && before.Rollback != nil {
@@ -97,7 +97,6 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns how the release in before ended, or "" while the release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -107,7 +106,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A listed rejection is new: the start of a release removes an earlier rejection of its version.
+	// A listed rejection is new: a release's start removes its version's earlier rejection.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -117,7 +116,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns a duration, or 0 if clocks differ, so that the duration would be negative.
+// span returns 0 for negative durations, from different clocks.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

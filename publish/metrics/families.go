@@ -16,16 +16,16 @@ var familiesText []byte
 type family struct {
 	Name, Help string
 	Labels     []string
-	Buckets    string // a key of bounds; only for a histogram
+	Buckets    string // a key of bounds, for histograms
 }
 
-// bounds has histograms' buckets in seconds.
+// bounds is in seconds.
 var bounds = map[string][]float64{
 	"quick": {.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
 }
 
-// readFamilies cannot fail, because the file is embedded.
+// readFamilies cannot fail: the file is embedded.
 func readFamilies() (all []family) {
 	_ = yaml.UnmarshalStrict(familiesText, &all)
 	return all
@@ -47,7 +47,7 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// Count registers another package's counter. Each scrape calls read. value is for the counter's label, if any. Call
+// Count registers another package's counter, which each scrape reads. value is for the counter's label, if any. Call
 // Count only once for each name and value.
 func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]

@@ -26,18 +26,17 @@ type Options struct {
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
-	families map[string]family // by name
+	families map[string]family
 
 	started, releases, glass, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited                    *prometheus.HistogramVec
-	// These metrics are about the reconcile loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // for all parts except fetches and pushes
-	git                          *prometheus.HistogramVec
-	lastPass, lastFetch, leading prometheus.Gauge
+	parts                                           map[report.Part]*prometheus.HistogramVec // without fetches and pushes
+	git                                             *prometheus.HistogramVec
+	lastPass, lastFetch, leading                    prometheus.Gauge
 
 	apps *appCollector
 
-	stats atomic.Pointer[func() report.Stats] // reads the loop's counters
+	stats atomic.Pointer[func() report.Stats] // the loop's counters
 }
 
 // New returns zero metrics.
@@ -106,7 +105,7 @@ func (m *Metrics) loopFamilies() {
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
 }
 
-// These are the values of result.
+// The values of result.
 const (
 	ok       = "ok"
 	failed   = "error"
@@ -129,12 +128,12 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Leading records whether this process is the leader, because only the leader makes passes.
+// Leading records whether this process, as the leader, makes passes.
 func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. Each scrape calls stats to read the loop's counters.
+// Trace returns a report.Tracer. Each scrape calls stats.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	m.stats.Store(&stats)
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
@@ -150,7 +149,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // also after a fetch or push, because an app without changes causes no pass
+				m.lastPass.Set(seconds(now)) // also after a fetch or push, because an unchanged app causes no pass
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links has functions that return forge pages' URLs. A function is nil if the forge has no such pages.
+// Links returns forge pages' URLs. A function is nil if the forge has no such pages.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // the transition only ends a problem
+	if len(kinds) == 0 { // only a problem's end
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // if a release has ended, only the previous state has it
+	about := before // the previous state has an ended release
 	if after.Release != nil {
 		about = after
 	}
@@ -118,7 +118,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event. With atStep, the title has the release's step.
+// told describes kinds of event. With atStep, the title has the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -143,7 +143,7 @@ var told = map[rollout.EventKind]struct {
 	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
-// title returns a line such as "shop in prod-eu: paused at step 2/8 (weight 20)".
+// title returns "shop in prod-eu: paused at step 2/8 (weight 20)".
 func title(e rollout.Event) string {
 	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
 	switch atStep := told[e.Kind].atStep && e.Step > 0; {

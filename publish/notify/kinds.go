@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns a transition's kinds of event, most important first. Equal states have none.
+// Kinds returns a transition's kinds of event, most important first.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -29,7 +29,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	same := before.Release.Same(after.Release)
-	stepped, opened := false, false // the release has reached a later step, and by a promotion
+	stepped, opened := false, false // to a later step; by a promotion
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
 			stepped, opened = same && after.Phase != rollout.Aborting, opened || p.Opened != ""
@@ -70,11 +70,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy ends a problem's id: without a release in flight, the app has unhealthy objects.
+// unhealthy ends the id of a problem without a release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of an app's problems, at most three, the release's first. The release's id stays the same
-// from the stall until users revert the release.
+// troubles returns the ids of at most three problems, the release's first. The release's id stays the same from the
+// stall until users revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

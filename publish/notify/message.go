@@ -14,19 +14,19 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact
-	Ends  bool // the message only ends a problem, and the receiver did not select its event
+	Ends  bool // only ends a problem; the receiver did not select its event
 }
 
 // Profile has a service's defaults.
 type Profile struct {
-	Defaults []rollout.EventKind // the events for receivers that have selected none
-	Resolves bool                // the service shows a problem until a message resolves it
+	Defaults []rollout.EventKind // for receivers that selected none
+	Resolves bool                // a problem lasts until a message resolves it
 }
 
-// Fact is a name and a value.
+// Fact has a name and a value.
 type Fact struct{ Name, Value string }
 
-// maxText limits a text, in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
+// maxText is in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
 // MessageFor returns the message, if the receiver wants the event. After an error in a template, the default text is
@@ -62,7 +62,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits the output of a template, which could otherwise use all memory.
+// bounded limits a template's output, which could use all memory.
 type bounded struct{ b *strings.Builder }
 
 func (w *bounded) Write(p []byte) (int, error) {
@@ -93,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns a made-up event, for users to test a receiver.
+// Sample returns a made-up event, for tests of a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

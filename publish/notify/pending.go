@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the maximum age of an event that is sent.
+// MaxAge is the maximum age of a sent event.
 const MaxAge = 24 * time.Hour
 
-// MaxPending limits a receiver's waiting events. Beyond the limit, the oldest events are dropped.
+// MaxPending limits a receiver's waiting events. The oldest are dropped.
 const MaxPending = 200
 
-// Due is a message. After sending, the receiver's cursor moves to After.
+// Due is a message. Sending moves the receiver's cursor to After.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -22,12 +22,12 @@ type Due struct {
 // Backlog holds a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
-	Dropped int   // events that were too old or too many
-	Err     error // an error in the receiver's templates
+	Dropped int   // too old or too many events
+	Err     error // in the receiver's templates
 }
 
-// Pending returns a receiver's messages about the commits after its cursor, oldest first. A killed process may have
-// sent the messages up to claimed, so Pending marks these messages as repeats.
+// Pending returns messages about the commits after the cursor, oldest first. A killed process may have sent the
+// messages up to claimed, so Pending marks them as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

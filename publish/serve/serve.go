@@ -1,4 +1,4 @@
-// Package serve serves a port. It limits connections' number and duration, and accepts only its own host names.
+// Package serve serves a port with limits of connections, under its own host names.
 package serve
 
 import (
@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// These constants limit connections. For HTTP/1.1, browsers open at most six, although the standard
-// (https://html.spec.whatwg.org) sets no limit.
+// For HTTP/1.1, browsers open at most six connections, although the standard (https://html.spec.whatwg.org) sets no
+// limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for a single write; an event stream has many writes
+	writeTime       = 30 * time.Second // per write; an event stream has many
 )
 
 // Options configure a server.
 type Options struct {
-	Address string       // as configured; with Public, it determines the accepted host names
-	Public  string       // the server's URL in browsers
-	Server  *http.Server // with a Handler and an ErrorLog; this package sets the limits
-	Ended   func(error)  // called if serving fails
+	Address string       // with Public, gives the accepted host names
+	Public  string       // URL in browsers
+	Server  *http.Server // with a Handler and an ErrorLog; limits are set here
+	Ended   func(error)  // if serving fails
 	Now     func() time.Time
 }
 
@@ -72,9 +72,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check for a request's host. It prevents DNS rebinding, in which another site's name resolves to
-// this machine. A loopback address accepts local names and the public URL's host. Another address also accepts IP
-// addresses, names without a dot and Services; without a public URL, every name.
+// ownNames checks a request's host against DNS rebinding, in which another site's name resolves to this machine. A
+// loopback address accepts local names and the public URL's host. Another address also accepts IP addresses, names
+// without a dot and Services; without a public URL, every name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -103,7 +103,7 @@ func hostOf(address string) string {
 }
 
 // bounded limits open connections, in total and for each client. Beyond a limit, it closes an older connection, so that
-// a new connection, such as a probe's, is served.
+// a new one, such as a probe's, is served.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -128,9 +128,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil. It belongs to this client at the
-// client's limit, or else to the client with most connections. The oldest idle connection comes first, then the oldest.
-// The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil: the client's at its limit, else the
+// busiest client's. The oldest idle connection comes first, then the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -170,7 +169,7 @@ type boundedConn struct {
 	active bool // guarded by of.mu
 }
 
-// Write fails after writeTime, so that a client that does not read is disconnected.
+// Write fails after writeTime, if the client does not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -23,21 +23,21 @@ import (
 )
 
 // exporter sends spans with OTLP as JSON over HTTP, which all collectors accept. OpenTelemetry's exporter would add 2
-// MB of unused gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+// MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
 	timeout time.Duration
-	failed  string // the last error; "" after a success
+	failed  string // "" after a success
 }
 
-// variable returns the variable for traces or, if it is not set, the variable for all signals.
+// variable prefers the variable for traces to the variable for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
 // newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
-// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. An error names the invalid variable.
+// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the variable.
 func newExporter() (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
@@ -99,8 +99,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter. It must not be called concurrently. For a repeated error, it returns nil,
-// because the SDK logs each error.
+// ExportSpans implements trace.SpanExporter, not concurrently. For a repeated error, it returns nil, because the SDK
+// logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// These are SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
+// SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
 const (
 	kindInternal = 1
 	statusError  = 2
@@ -129,7 +129,7 @@ const (
 
 type object = map[string]any
 
-// encoded returns OTLP's ExportTraceServiceRequest (trace/v1). All spans share provider and resource. Identifiers are
+// encoded returns an ExportTraceServiceRequest (trace/v1). All spans share provider and resource. Identifiers are
 // hexadecimal, and 64-bit numbers are strings.
 func encoded(spans []trace.ReadOnlySpan) object {
 	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
@@ -153,7 +153,7 @@ func encoded(spans []trace.ReadOnlySpan) object {
 	}}}
 }
 
-// texts converts attributes, which are all strings in gitrollout.
+// texts converts attributes, all strings in gitrollout.
 func texts(attributes []attribute.KeyValue) []object {
 	return rollout.Mapped(attributes, func(a attribute.KeyValue) object {
 		return object{"key": string(a.Key), "value": object{"stringValue": a.Value.String()}}

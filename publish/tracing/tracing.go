@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: for each pass, fetch, render, decision, apply and push.
+// Package tracing sends spans to an OpenTelemetry collector: passes, fetches, renders, decisions, applies, pushes.
 package tracing
 
 import (
@@ -25,13 +25,12 @@ func Variables() []string {
 type Options struct {
 	Version string
 	Cluster string
-	Problem func(error) // called when spans cannot be sent, from any goroutine
+	Problem func(error) // spans cannot be sent; from any goroutine
 }
 
 // Tracing sends spans until Stop.
 type Tracing struct{ provider *trace.TracerProvider }
 
-// scope is OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
 // Start prepares the export. No pass waits for the collector.
@@ -45,7 +44,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME overrides the name above
+		resource.WithFromEnv(), // last: OTEL_SERVICE_NAME overrides the name above
 	)
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -56,7 +55,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends the remaining spans and ends tracing.
+// Stop sends the remaining spans.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 const appKey = attribute.Key("gitrollout.app")
@@ -78,7 +77,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 // fromMemory limits a cached render's duration. A kustomize build takes longer.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops the spans of cached renders, because they would fill the queue.
+// withoutMemory drops cached renders' spans, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {

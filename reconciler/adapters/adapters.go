@@ -1,5 +1,5 @@
 // Package adapters implements the interfaces of package reconciler with packages git and cluster, and passes reports to
-// their consumers. A permanent error of the API server becomes an InvalidError.
+// consumers.
 package adapters
 
 import (
@@ -48,7 +48,7 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final converts a permanent refusal by the API server to an InvalidError.
+// final converts a permanent error of the API server to an InvalidError.
 func final(err error) error {
 	refused, is := errors.AsType[*cluster.Error](err)
 	if is && !refused.Temporary() && refused.Reason != cluster.Unexpected {
@@ -60,7 +60,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. A kind that gitrollout may not read gives an InvalidError.
+// OtherOwners implements reconciler.Observer. An unreadable kind gives an InvalidError.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {
@@ -106,7 +106,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating returns a RoundTripper that records a heartbeat for each request to the cluster.
+// Beating records a heartbeat for each request to the cluster.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Heartbeat(r.Context())
@@ -119,10 +119,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes do not retry together after an outage.
+// Spread lengthens a duration by up to a tenth, so that processes do not retry together.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may continue after the process is told to stop. Kubernetes kills a pod only after 30 s.
+// Grace is how long a pass may continue after the process is told to stop. Kubernetes kills after 30 s.
 const Grace = 20 * time.Second
 
 // Outlive returns a context that is cancelled Grace after its parent ends.

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from the Secret that the app's configuration names. Keyring uses
-// the app's own service account, so that no app can use another app's key.
+// Keyring reads the keys of an app's encrypted files from the app's Secret, as the app's service account: no app can
+// use another app's key.
 type Keyring struct {
-	App    func(name string) rollout.App // the app at the newest commit
+	App    func(name string) rollout.App // at the newest commit
 	Client func() *cluster.Client
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time
@@ -29,10 +29,9 @@ type heldKeys struct {
 	err    error
 }
 
-// keysFor is how long keys are cached, because a render needs the keys for each file.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its errors are recorded in Git, so equal failures must have equal texts.
+// Unlock is the callback of render.InProcess. Git records its errors, so equal failures need equal texts.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -42,7 +41,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // app lacks the service account, and its namespace may be old
+	now := k.App(app.Name) // app lacks the service account
 	known, _ := k.known.Load(app.Name)
 	held, _ := known.(heldKeys)
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount

@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Policy reads the operators' policy for a reconciler at each fetch.
+// Policy reads the operators' policy at each fetch.
 type Policy struct {
-	File string // local, used if Ref is empty
-	Ref  string // in the repository, as branch:path
+	File string // local, if Ref is empty
+	Ref  string // branch:path
 	Repo *git.Repo
-	Keys *git.Keys // may sign the policy's branch; nil disables the check
+	Keys *git.Keys // sign the policy's branch; nil disables the check
 
 	data   []byte // at the last read
 	policy *rollout.Policy
@@ -45,7 +45,6 @@ func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	return p, err
 }
 
-// onBranch returns the policy file at a commit. With --verify-commits, the commit must be signed.
 func (r *Policy) onBranch(commit string) ([]byte, error) {
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {

@@ -30,8 +30,8 @@ type ForgeReader interface {
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
-// Notifier notifies users of changes on the state branch. Notify is called when the configuration or the branch's head
-// changes, and does not block. "made" is the new commit if this process made the commit, or else nil.
+// Notifier notifies users. Notify is called when the configuration or the state branch's head changes, and does not
+// block. "made" is the new commit if this process made the commit, or else nil.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
@@ -69,7 +69,6 @@ func (o *Sinks) notify(r report.Report) {
 	}
 }
 
-// eventPatience limits how long a pass waits for the creation of its Events.
 const eventPatience = 5 * time.Second
 
 func (o *Sinks) record(a report.App) {
@@ -86,7 +85,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the previous tracer's context.
+// Trace is the callback of reconciler.Options. Each tracer gets the last tracer's context.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

@@ -7,7 +7,7 @@ import (
 )
 
 // Supervised returns a function that calls work, and returns early if hung() reports a problem or work outlasts its
-// context too long. The process may then end: a new process repeats lost decisions.
+// context. A new process repeats lost decisions.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is how long work may take to return after Grace, at whose end its last write is cancelled.
+// graceToEnd is how long work may take to return after Grace, when its last write is cancelled.
 const graceToEnd = 5 * time.Second

@@ -1,4 +1,4 @@
-// Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass.
+// Package measure takes measurements in the background, so that a slow metrics server delays no pass.
 package measure
 
 import (
@@ -20,13 +20,13 @@ import (
 // Options configures a Worker.
 type Options struct {
 	Deps provider.Deps
-	Own  string // gitrollout's namespace; default rollout.OwnNamespace
+	Own  string // default rollout.OwnNamespace
 	// As returns an app's context for cluster requests.
 	As       func(ctx context.Context, app rollout.App) context.Context
-	Touch    func(app string)                    // a result can be collected
-	Trouble  func(app, metric string, err error) // gets errors outside of results, such as a panic
+	Touch    func(app string)                    // a result is ready
+	Trouble  func(app, metric string, err error) // gets other errors, such as a panic
 	Parallel int                                 // per app; default 8
-	Again    time.Duration                       // between requests while the result is Running; default 2s
+	Again    time.Duration                       // while the result is Running; default 2s
 	Judging  time.Duration                       // limit for judging a result; default 1s
 }
 
@@ -40,12 +40,11 @@ type Worker struct {
 }
 
 type station struct {
-	slots chan struct{}    // per app, so that a slow server blocks only this app
+	slots chan struct{}    // per app, because of slow servers
 	tasks map[string]*task // started, with uncollected results
 	left  []leftover
 }
 
-// task is a measurement, from its start until its result is collected.
 type task struct {
 	strategies.Measure
 	app    rollout.App
@@ -70,8 +69,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts each due measurement that is neither running nor uncollected. Measurements of runs that "going" lacks,
-// and of removed metrics, are cancelled and their objects deleted.
+// Measure starts each due measurement that is neither running nor uncollected. It cancels measurements of runs that
+// "going" lacks and of removed metrics, and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +115,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured returns an app's results, and removes them from the Worker.
+// Measured returns and removes an app's results.
 func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +132,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Take takes one measurement now, without the results of Measure.
+// Take takes one measurement now.
 func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure) strategies.Measured {
 	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
 }
@@ -167,7 +166,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // the analysis or the process ended
+	isOver := ctx.Err() != nil // the analysis or process ended
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -184,7 +183,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. Its error omits a panic's text, because errors are recorded in Git.
+// measure omits a panic's text from the error, because Git records errors.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -216,7 +215,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 }
 
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
-	// do() may be slow, because third parties choose the texts that it handles. A late result is dropped.
+	// do() may be slow with texts of third parties. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
@@ -239,7 +238,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 			panic(o.panicked)
 		}
 		select {
-		case <-late: // even if the result arrived before this check
+		case <-late:
 		default:
 			return o.got, o.err
 		}
@@ -248,12 +247,12 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request to the provider. "latest" is the hash of the version to measure.
+// request gets the hash of the version to measure as "latest".
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
 	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
-		!t.app.MayWriteIn(at, w.Own) { // a removed app has no namespace
+		!t.app.MayWriteIn(at, w.Own) { // removed apps have no namespace
 		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
 			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
@@ -280,7 +279,6 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask repeats a request while the result is Running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -308,7 +306,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // takes no slot, because a gate may stay shut for hours
+		t.waits = true // no slot: a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
@@ -318,11 +316,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is how long a provider may evaluate responses after its timeout, because the timeout covers only requests.
+// grace is how long a provider may evaluate responses after its timeout, which covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. Otherwise they
-// stay, because the next try uses the same ID and objects.
+// leave deletes a request's objects, such as a Job, after success or the analysis's end. Otherwise the next try uses
+// the same ID and objects.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -347,7 +345,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id returns the ID of a measurement. A restart keeps the ID, so that a later try finds an earlier try's objects.
+// id stays equal after a restart, so that a later try finds earlier objects.
 func (t *task) id() string {
 	return rollout.Digest(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number), 5)

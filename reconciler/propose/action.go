@@ -23,15 +23,15 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 type Action struct {
 	Verb    rollout.Verb `json:"verb"`              // see Verbs
 	Release rollout.Hash `json:"release"`           // the release that the user sees; see StillAbout
-	Reason  string       `json:"reason,omitempty"`  // for "hold", "abort" and "undo"
+	Reason  string       `json:"reason,omitempty"`  // for "hold", "abort", "undo"
 	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
 	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
-	// AdoptAnyway, for "promote", adopts the app although another controller owns its objects.
+	// AdoptAnyway, for "promote", adopts despite another controller that owns the app's objects.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 	Off         bool `json:"off,omitempty"` // for "hold": end the hold
 }
 
-// StillAbout returns an error if a.Release is no longer the current release.
+// StillAbout returns an error if a.Release is not current.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -67,13 +67,13 @@ func Possible(in strategies.Input) (out []Action) {
 	return out
 }
 
-// MergeCommand merges the proposal on a branch (%s). The merge commit records who promoted.
+// MergeCommand merges a proposal's branch (%s). The merge commit records who promoted.
 const MergeCommand = "git fetch && git merge --no-ff origin/%s && git push"
 
 // UnknownStepError is returned if Action.Through names no step.
 type UnknownStepError struct {
 	Through string
-	Steps   []string // the valid names and numbers
+	Steps   []string // names and numbers
 }
 
 func (e *UnknownStepError) Error() string {
@@ -86,7 +86,7 @@ type decision struct {
 	then      string
 }
 
-// Decide returns the Change for any action except Undo, or an error if the app's state forbids the action.
+// Decide returns the Change for any action except Undo, or why the app's state forbids the action.
 func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the spent file would have no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the spent file has no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -136,7 +136,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. If the app is held for adoption or renaming, the head replaces the running version.
+// promoteFully opens all gates. In a hold for adoption or renaming, the head replaces the running version.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -165,7 +165,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that Git lacks.
+// adoptAnyway lets the head replace a running version that Git lacks, if full.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -180,7 +180,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		then: "gitrollout takes over the app's objects from the other controller; " + watchHint(in.App.Name)}, nil
 }
 
-// promoteGate opens the shut gates, or else ends the wait of the current step.
+// promoteGate opens the shut gates, or else ends the current step's wait.
 func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -194,7 +194,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // the file in Git already opens the gates
+		return promoted(in, in.Promotion), nil // already opens the gates
 	case early != nil:
 		return promoted(in, early), nil
 	default:
@@ -252,7 +252,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to and including a step. Workloads past the step stay unchanged.
+// promoteThrough leaves workloads past the step unchanged.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -288,7 +288,7 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-// hold stops the release in flight at its step, or keeps a waiting release from beginning.
+// hold stops a release at its step, or before it begins.
 func hold(in strategies.Input, reason string) (decision, error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
@@ -305,7 +305,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file with the decision hold. Passed steps stay passed, as recorded.
+// endHold keeps the recorded passed steps.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")
@@ -357,7 +357,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
-		// The time makes a second retry's file differ from the first.
+		// A second retry's file must differ from the first.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),

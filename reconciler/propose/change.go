@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one commit to make, with a description.
+// Change is one commit to make.
 type Change struct {
-	App     string            // if a user requested the change
+	App     string            // if requested by a user
 	Branch  string            // short name
-	Edits   map[string][]byte // by path; nil deletes the file
+	Edits   map[string][]byte // nil deletes the file
 	Message string
 	When    time.Time
-	Subject string   // for example "Promote shop past step 2"
-	Effect  string   // text for the user
-	uses    []string // files of the version that an undo restores
+	Subject string // for example "Promote shop past step 2"
+	Effect  string
+	uses    []string // of the version that an undo restores
 
 	Again func() (Change, error) // after another user's push; nil if edits depend on no other files
 }
@@ -25,10 +25,10 @@ type Change struct {
 // Target is the destination of a Change.
 type Target struct {
 	Cluster string
-	Branch  string // short name of the users' branch
+	Branch  string // users' branch
 }
 
-// promotion returns the Change that writes an app's promotion file, or deletes it if p is nil.
+// promotion writes an app's promotion file, or deletes it if p is nil.
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
@@ -77,7 +77,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the recorded last log lines of the hook that rejected a release, formatted as code.
+// logged formats the recorded log of the hook that rejected a release.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -88,8 +88,8 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert returns the proposal to revert a rejected release. Its commit has the time of the rejection. If canRetry is
-// true, the message says how to retry.
+// Revert proposes to revert a rejected release, at the time of the rejection. If canRetry is true, the message says how
+// to retry.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

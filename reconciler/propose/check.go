@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether a merge makes only the proposed promotion's edits. Users may have pushed to the branch.
+// Mergeable reports whether a merge makes only the proposed edits. Users may have pushed to the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)

@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that a state requires.
+// Wanted holds a state's proposals.
 type Wanted struct {
-	Promotion *rollout.Promotion // opens the shut gates; nil if no gate is shut
-	Gate      int                // the furthest step with a shut gate
-	Revert    bool               // the head may still have the rejected release
+	Promotion *rollout.Promotion // nil if no gate is shut
+	Gate      int                // furthest shut gate
+	Revert    bool               // the head may have the rejected release
 }
 
-// WantedBy returns the proposals that an app's state requires.
+// WantedBy returns an app's proposals.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
@@ -20,22 +20,22 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that decide the next step for a proposal.
+// Plan decides the next step for a proposal.
 type Plan struct {
 	Existing string         // the branch's commit, or ""
 	Wanted   *Change        // nil for none
-	IsNew    bool           // this transition is the reason
+	IsNew    bool           // reason is this transition
 	IsKept   bool           // a forge may be merging the unwanted branch
 	Merge    *rollout.Merge // of the branch into the head; nil if unreadable
 }
 
-// Step is the next step for a proposal's branch.
+// Step is an action on a proposal's branch.
 type Step int
 
 // The steps.
 const (
-	Leave Step = iota // no change
-	Push              // create the branch or replace its commit
+	Leave Step = iota
+	Push       // create or replace
 	Delete
 )
 

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// restart requests new pods when no release is in flight. It keeps a promotion file for a coming release.
+// restart needs no release in flight. It keeps a promotion file for a coming release.
 func restart(in strategies.Input) (decision, error) {
 	s, coming := in.State, strategies.Coming(in)
 	text, _ := strategies.Restarting(in)
@@ -29,7 +29,7 @@ func restart(in strategies.Input) (decision, error) {
 			p.RestartAt.Format(time.RFC3339), watchHint(in.App.Name))}, nil
 }
 
-// isWatched reports whether an abort ends the watch of the stable version, as no other release can be aborted.
+// isWatched reports whether an abort ends the watch of the stable version.
 func isWatched(in strategies.Input) bool {
 	return in.State.Watch != nil && in.State.Draining == nil && strategies.Coming(in) == nil
 }

@@ -12,24 +12,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Tree reads single files of one commit of the users' branch.
+// Tree reads files of one commit.
 type Tree interface {
 	Lookup(path string) (entry rollout.Entry, found bool, err error)
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit, after a rejection or for an undo.
+// Reversion restores an app's files from an older commit.
 type Reversion struct {
 	Edits   map[string][]byte // at the head, by path; nil deletes the file
-	Sharers []string          // other apps that use an edited file
-	Outside []string          // edited files outside the app's folder
+	Sharers []string          // other apps with an edited file
+	Outside []string          // edited, outside the app's folder
 	Others  []rollout.Commit  // also reverted, oldest first; see Trace
 	Late    bool              // an Other is newer than the release, or the history is unknown
 	Resized []string          // changes of replicas in no file, perhaps undone
 
 	path   string
-	uses   []string // files that the older render read
-	scaled bool     // replicas changed since the older commit
+	uses   []string // of the older render
+	scaled bool     // since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -38,8 +38,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that a reversion also reverts, except changes of replicas. "line" has the commits from
-// the older commit to the head, both included, or none if the history is unknown.
+// Trace finds the other reverted commits, except changes of replicas. "line" has the commits from the older commit to
+// the head, both included, or none if unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -62,7 +62,7 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 }
 
 // NewReversion restores an app from commit old, but keeps the replicas at head. from and to are the app's renders at
-// head and old; all has all renders at head. It fails if a file is unreadable or the app's entry changed.
+// head and old; all has all renders at head. It fails for an unreadable file or a changed entry of the app.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -92,7 +92,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
-				delete(v.Edits, file) // the other app needs the file
+				delete(v.Edits, file) // another app needs the file
 			case touched && !slices.Contains(v.Sharers, other.App.Name):
 				v.Sharers = append(v.Sharers, other.App.Name)
 			}
@@ -103,7 +103,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry in config.yaml has another renderer or another value of a used variable.
+// isConfigured reports another renderer or another value of a used variable in the app's entry of config.yaml.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -133,13 +133,13 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	return false, nil
 }
 
-// Shared reports whether the reversion may affect other apps.
+// Shared reports possible effects on other apps.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports whether users must review the reversion, because it may revert more than a release.
+// IsDoubtful reports a reversion for review, because it may revert more than a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns warnings for a commit message, or "".
+// Caution returns a commit message's warnings.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -161,13 +161,13 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison computes edits that restore files but keep the replicas at head, because releases do not include scaling.
-// If an object went from 3 to 9 replicas, the edits write 9 where the older file has 3.
+// comparison restores files but keeps the replicas at head, because releases do not include scaling. If an object went
+// from 3 to 9 replicas, the edits write 9 where the older file has 3.
 type comparison struct {
-	from, to string                // the app's folder in each commit
+	from, to string                // app's folders
 	scaled   map[[2]int64][]string // objects, by replicas at the older commit and at head
 	kept     map[[2]int64]int
-	any      bool // the renders are unknown: each match may be replicas
+	any      bool // unknown renders: each match may be replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -190,8 +190,8 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// differing returns the edits from "from" to "to" that keep the replicas. In a renamed folder, the replicas are in the
-// same file of the present folder.
+// differing returns the edits from "from" to "to". In a renamed folder, the replicas are in the present folder's same
+// file.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -231,7 +231,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// These patterns match replicas in manifests, patches, chart values, JSON patches (RFC 6902) and kustomizations.
+// Replicas in manifests, patches, chart values, JSON patches (RFC 6902) and kustomizations.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -245,8 +245,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep returns an older version of a file with the present replicas. It finds a number by its place (see place),
-// because lines may move. A number without a place in the present file keeps its old value.
+// keep finds a number by its place (see place), because lines may move. A number without a place in the present file
+// keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {

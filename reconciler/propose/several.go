@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxSubject is the usual limit for a commit's subject, in characters.
+// maxSubject is a usual limit, in characters.
 const maxSubject = 72
 
-// Together joins the changes of one action on several apps into one commit. It returns an error if a change edits a
-// file that another app needs with a different content.
+// Together joins changes of several apps into one commit. It fails if a change edits a file that another app needs with
+// a different content.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -32,7 +32,7 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 		apps, effects = append(apps, c.App), append(effects, c.Effect)
 		messages = append(messages, strings.TrimSpace(c.Message))
 	}
-	if one.Branch != t.Branch { // a proposal
+	if one.Branch != t.Branch {
 		one.Branch = strings.TrimSuffix(one.Branch, apps[0]) + joined(apps)
 	}
 	in := " in " + t.Cluster
@@ -42,7 +42,7 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	return one, nil
 }
 
-// conflict returns the first file that c edits and that other needs with a different content, or "".
+// conflict returns the first such file, or "".
 func conflict(c, other Change) string {
 	for _, path := range slices.Sorted(maps.Keys(c.Edits)) {
 		is := c.Edits[path]
@@ -55,7 +55,7 @@ func conflict(c, other Change) string {
 	return ""
 }
 
-// subjectOf names as many apps as fit, but at least one, for example "Promote cart, pay and 3 more".
+// subjectOf names as many apps as fit, but at least one: "Promote cart, pay and 3 more".
 func subjectOf(a Action, apps []string, most int) string {
 	title := strings.ToUpper(string(a.Verb[:1])) + string(a.Verb[1:])
 	switch {
@@ -72,9 +72,9 @@ func subjectOf(a Action, apps []string, most int) string {
 	return text
 }
 
-// joined returns the last part of a branch name for several apps. App names do not contain its "+".
+// joined returns a branch name's last part. App names do not contain its "+".
 func joined(apps []string) string {
-	const most = 100 // bytes; a branch is a file, whose name has at most 255 bytes
+	const most = 100 // bytes; a file name has at most 255
 	all := strings.Join(apps, "+")
 	if len(all) <= most {
 		return all

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version is one past version of an app.
+// Version is a past version of an app.
 type Version struct {
-	Hash   rollout.Hash // "" for a version without stages
-	Commit string       // a commit of the users' branch
-	Served bool         // became stable
+	Hash   rollout.Hash // "" without stages
+	Commit string       // on the users' branch
+	Served bool
 }
 
 func (v Version) String() string {
@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version with the given hash, or the previous one if hash is "". It searches the state first, and then
-// the recorded versions, newest first.
+// Back finds the version with the hash, or the previous one for "": first in the state, then in the recorded versions,
+// newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -52,7 +52,7 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
 
-// UndoSubject returns the beginning of the subject of an undo's commit, by which the reconciler recognizes undos.
+// UndoSubject returns the first words of an undo's subject, by which the reconciler recognizes undos.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
@@ -66,7 +66,7 @@ func UndoSubject(s rollout.State) string {
 	return fmt.Sprintf("Undo %s of %s", what, s.App)
 }
 
-// Undo returns the proposal to roll an app back. The caller sets When.
+// Undo proposes to roll an app back. The caller sets When.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Change {
 	o := Change{
 		App: s.App, Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits, uses: v.uses,

@@ -17,20 +17,20 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Branch is one immutable commit of the users' branch, as one cluster reads it.
+// Branch is an immutable commit of the users' branch, as one cluster reads it.
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
 	Config       *rollout.Config      // in force: of this commit, or else the last readable one
-	Freeze       *rollout.Freeze      // nil if there is none
-	Apps         []rollout.App        // listed in Config, sorted by name
-	InvalidNames []render.InvalidName // listed folders that cannot be apps
+	Freeze       *rollout.Freeze      // or nil
+	Apps         []rollout.App        // sorted by name
+	InvalidNames []render.InvalidName // cannot be apps
 	Policy       *rollout.Policy      // in force, or nil
 	Behind       error                // why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit of the users' branch. If the commit's configuration is invalid, last, which may be nil, stays in
-// force. An error means an unreadable commit.
+// Open reads a commit. If its configuration is invalid, last, which may be nil, stays in force. An error means an
+// unreadable commit.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -62,12 +62,12 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	return b, nil
 }
 
-// Find returns the app with this name in the configuration in force.
+// Find returns the app with this name in the configuration.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
-// WithProject returns an app with its project's service account, if any.
+// WithProject sets an app's service account from its project.
 func (b *Branch) WithProject(app rollout.App) rollout.App {
 	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
 		return app.As(project.ServiceAccount)
@@ -83,13 +83,13 @@ func (b *Branch) Promoters(app string) string {
 	return ""
 }
 
-// Calendar returns when releases of an app may advance.
+// Calendar returns when an app's releases may advance.
 func (b *Branch) Calendar(app string) rollout.Calendar {
 	return cmp.Or(b.Config, &rollout.Config{}).CalendarOf(app, b.Freeze)
 }
 
-// Removed returns the error of a removed app. The app's objects stay, because a typo in a glob must not stop a service.
-// "empty" lists apps without objects, each of which may be the app's new name.
+// Removed returns a removed app's error. The app's objects stay, because a typo in a glob must not stop a service. Each
+// "empty" app, without objects, may be the app's new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -115,18 +115,18 @@ func (b *Branch) Prunes(a rollout.App) bool {
 
 // Promotion is an app's promotion file.
 type Promotion struct {
-	Path string             // "" if there is none
-	ID   string             // the blob's id; "" if there is none
-	File *rollout.Promotion // nil without a file or if Err is set
-	Err  error              // why the file is invalid
+	Path string             // "" without a file
+	ID   string             // blob id, or ""
+	File *rollout.Promotion // or nil
+	Err  error              // of the file
 	By   rollout.Commit     // wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file, or its former names' files, so that a decision outlives a rename.
+// Promotion reads an app's promotion file, or its former names' files: a decision outlives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {
-			continue // belongs to another app now
+			continue // belongs to another app
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
 		if p == (Promotion{}) {
@@ -157,7 +157,7 @@ func (b *Branch) promotionAt(name string) Promotion {
 	return p
 }
 
-// ReadFreeze reads a cluster's freeze file, or returns nil.
+// ReadFreeze returns nil without a freeze file.
 func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
 	data, found, err := ReadFile(tree, file)
@@ -182,7 +182,7 @@ func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err erro
 	return data, true, nil
 }
 
-// ReadDir lists a folder of a commit, or returns nil without the folder.
+// ReadDir returns nil without the folder.
 func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {
@@ -198,7 +198,7 @@ func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// Clusters lists the folders below .gitrollout that hold a configuration.
+// Clusters lists the folders of .gitrollout with a configuration.
 func Clusters(tree rollout.Tree) ([]string, error) {
 	entries, err := ReadDir(tree, ".gitrollout")
 	if err != nil {

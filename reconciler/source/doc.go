@@ -1,3 +1,2 @@
-// Package source reads the users' branch and the state branch, for the reconciler and for commands and pages that
-// explain decisions. All use [Gatherer].
+// Package source reads the users' branch and the state branch. Commands and pages also use [Gatherer].
 package source

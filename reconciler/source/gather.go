@@ -14,22 +14,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects the input of a decision. The reconciler, commands and pages use different RenderAt functions.
+// Gatherer collects a decision's input. Callers have different RenderAt functions.
 type Gatherer struct {
-	// RenderAt returns an app's render at a commit. The error wraps ErrNotReady until the render is done.
+	// RenderAt returns an error that wraps ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe is reconciler.Observer's Observe. If it is nil, the observation is empty.
+	// Observe is reconciler.Observer's Observe, or nil for an empty observation.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know is called before Observe, with kinds of workloads that only some clusters serve. It may be nil.
+	// Know is called before Observe, with kinds of workloads that only some clusters serve. May be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
-// ErrNotReady is returned while a commit is being fetched or rendered.
+// ErrNotReady means a fetch or render of a commit is not done.
 var ErrNotReady = errors.New("is still being read")
 
 // Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time.
-// While the recorded commit is being read, the error is ErrNotReady, and all input except Source is set. If the
-// recorded commit is unavailable, Source and the error are nil, and the app follows the head.
+// While the recorded commit is being read, the error is ErrNotReady, and only Source is missing. For an unavailable
+// recorded commit, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -53,7 +53,7 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	return in, err
 }
 
-// Look sets the input to a new observation of the cluster.
+// Look observes the cluster again.
 func (g Gatherer) Look(in *strategies.Input) {
 	if kinds := rollout.Partitioneds(in.Head.Render, in.Source); g.Know != nil && len(kinds) > 0 {
 		g.Know(kinds)
@@ -63,7 +63,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have, if the present routing was applied at "applied".
+// Desired returns the objects that the cluster should have, with the routing applied at "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -83,7 +83,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	return strategies.Desired(s, view)
 }
 
-// Workloads returns the app's workloads in Git and in its record, sorted.
+// Workloads returns the app's sorted workloads in Git and in its record.
 func Workloads(in strategies.Input) []rollout.Workload {
 	set := map[string]rollout.Workload{}
 	if in.Head.Render != nil {
@@ -97,7 +97,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// Routes returns the app's objects whose status a router writes.
+// Routes returns objects with a status from a router.
 func Routes(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)

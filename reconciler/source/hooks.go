@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs reads and creates Jobs. If begun is set, EnsureJob does not create the Job.
+// Jobs reads and creates Jobs: EnsureJob creates none if begun is set.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
-// Applied returns a commit's objects without the hook Jobs.
+// Applied omits the hook Jobs.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks reads the states of running hooks' Jobs, and omits unreadable Jobs.
+// LookAtHooks reads running hooks' Jobs, except unreadable Jobs.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// App is one app on the users' branch, with its recorded state.
+// App is one app of the users' branch with its recorded state.
 type App struct {
 	rollout.App
 	Head      strategies.Head
@@ -14,15 +14,15 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the facts about an app that only the reconciler knows. For the zero value, Prepare takes the reasons of a
-// conflict and of an ignored promotion file from the record.
+// Trust holds facts that only the reconciler knows. Without them, Prepare takes a conflict and an ignored promotion
+// file's reason from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
-	Newest     rollout.Commit        // the newest commit, if Refused is set
+	Newest     rollout.Commit        // with Refused
 	Conflict   *rollout.InvalidError // another app owns an object of the head
-	Unapproved *rollout.InvalidError // the promotion of the head's release
-	Unknown    error                 // why the head is not known yet
+	Unapproved *rollout.InvalidError // promotion of the head's release
+	Unknown    error                 // why the head is unknown
 }
 
 // Prepare returns an app for Gather. A head that the app may not follow has an error and no render.
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // an outdated render is used, as the app may have to roll back
+	case head.Render == nil && t.Unknown != nil: // outdated render for a possible rollback
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. For equal files, the renders differ only in Commit.
+// Renderer renders an app at a commit. For equal files, renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
@@ -27,28 +27,28 @@ type Reader struct {
 
 	cluster  string
 	renderer Renderer
-	own      string   // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+	own      string   // no app may write there; default rollout.OwnNamespace
 	within   []string // in scope; default all
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
 }
 
-// NewReader returns a Reader for a cluster, which names a folder in .gitrollout.
+// NewReader returns a Reader for a cluster's folder in .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. An empty within means the whole cluster.
+// In sets gitrollout's own namespace and the namespaces in scope. An empty within means all.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
 }
 
-// maxConfigs limits the cached configurations, because commits share few distinct ones.
+// maxConfigs is small, because commits share configurations.
 const maxConfigs = 50
 
-// ConfigAt returns a commit's cached configuration. A missing or invalid configuration is an InvalidError.
+// ConfigAt caches configurations. A missing or invalid configuration is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -82,7 +82,7 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 }
 
 // AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. The app
-// keeps its present limits and decryption. An app that the commit's configuration does not list stays unchanged.
+// keeps its present limits and decryption. An unlisted app stays unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -92,7 +92,6 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 		then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
 		return then
 	}
-	// The folder rarely changes, so try it before a search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
 			if then, err := glob.App(now.Path); matches(glob, now.Path) && err == nil && then.Name == now.Name {
@@ -112,8 +111,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit without a readable configuration. Without the present folder, it
-// tries sibling folders that are named like a former name.
+// inFolder is for a commit without a readable configuration. Without the present folder, it tries sibling folders with
+// a former name.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -135,7 +134,7 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit, without the permission checks of RenderHead.
+// Render renders an app at a commit, without RenderHead's permission checks.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
@@ -155,5 +154,5 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do(0) to do(n-1), at most "most" at the same time, and waits for all calls.
+// Each calls do(0) to do(n-1), at most "most" at once, and waits for all.
 func Each(n, most int, do func(i int)) { workqueue.ParallelizeUntil(context.Background(), most, n, do) }

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// States holds the apps' states in one commit of the state branch.
+// States holds one commit of the state branch.
 type States struct {
 	tree  Snapshot
 	files map[string]string // blob ids by app
 
-	Cluster *rollout.Cluster // the states' owner; nil without cluster.yaml
+	Cluster *rollout.Cluster // owner; nil without cluster.yaml
 }
 
-// ReadStates lists the state files of a commit, or none if tree is nil. An invalid cluster.yaml gives an InvalidError.
+// ReadStates lists state files, or none if tree is nil. An invalid cluster.yaml gives an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
@@ -48,7 +48,7 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// Files returns the blob ids of the state files, by app.
+// Files returns the state files' blob ids by app.
 func (s *States) Files() map[string]string { return s.files }
 
 // Of returns an app's state, or the zero value.

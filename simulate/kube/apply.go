@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's field "version" (only in this model), or else the first image's tag.
+// VersionOf returns a pod template's field "version" (only here), or else the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -29,14 +29,14 @@ func VersionOf(template string) string {
 		return t.Version
 	}
 	image := t.Spec.Containers[0].Image
-	name := image[strings.LastIndex(image, "/")+1:] // a ":" before the last "/" begins the registry's port
+	name := image[strings.LastIndex(image, "/")+1:] // an earlier ":" begins the registry's port
 	if _, tag, found := strings.Cut(name, ":"); found {
 		return tag
 	}
 	return image
 }
 
-// Apply models a server-side apply with force and only one field manager.
+// Apply models a forced server-side apply with one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -60,7 +60,7 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	return nil
 }
 
-// Backend is a Service in an HTTPRoute's rule, with its weight.
+// Backend is a Service in an HTTPRoute's rule.
 type Backend struct {
 	Service string
 	Weight  int64
@@ -87,7 +87,7 @@ func Backends(route rollout.Object) (all [][]Backend) {
 	return all
 }
 
-// Split returns the weights of an HTTPRoute's rules, such as "web 80 web-canary 20".
+// Split returns an HTTPRoute's weights: "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -157,7 +157,7 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf parses a number of pods or a percentage. For nil it returns 25%, for an invalid value -1.
+// amountOf returns 25% for nil, and -1 for an invalid value.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -167,7 +167,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows Kubernetes' ValidateDeploymentSpec (pkg/apis/apps/validation) for this model's fields.
+// validate follows ValidateDeploymentSpec (pkg/apis/apps/validation).
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -186,7 +186,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts. Like util.MaxUnavailable, it limits unavailable to Replicas.
+// fenceposts follows util.ResolveFenceposts and, for Replicas, util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0
@@ -201,7 +201,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check returns Apply's error for a cluster without objects.
+// Check returns Apply's error for an empty cluster.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

@@ -10,58 +10,58 @@ import (
 )
 
 // Cluster models an API server, workload controllers, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The next component is random, so that controllers may see
-// changes late and in any order.
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The next component is random, so controllers may see changes
+// late.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
 	Deployments map[rollout.Workload]*Deployment
-	Pins        map[rollout.Ref]string         // each Service's selector: a pod-template-hash, or "" for all pods
-	Routes      map[rollout.Ref]rollout.Object // the HTTPRoutes as last applied
-	Fate        func(version string) Lifetime  // returns the Lifetime of a new pod of this version
-	OnChange    func(what string)              // called after each change, with a description
-	Restarts    bool                           // pods that never become ready show a growing number of restarts
-	Nodes       int                            // the number of nodes, each with a pod of each DaemonSet
-	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
-	Late        bool                           // the ReplicaSet controller may see a scale-down late, and create pods
+	Pins        map[rollout.Ref]string         // each Service's pod-template-hash, or "" for all pods
+	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
+	Fate        func(version string) Lifetime  // of a new pod
+	OnChange    func(what string)              // after each change
+	Restarts    bool                           // of pods that never become ready
+	Nodes       int                            // each with a pod of each DaemonSet
+	Lag         bool                           // syncs may precede ReplicaSets' reports
+	Late        bool                           // a scale-down may be seen late
 	serial      int
-	kinds       []rollout.Partitioned // the kinds added by Describe
+	kinds       []rollout.Partitioned // added by Describe
 }
 
 // Lifetime says whether and when a new pod becomes ready.
 type Lifetime struct {
-	Ready time.Duration // the time from creation until the pod is ready
-	Never bool          // the pod never becomes ready
+	Ready time.Duration // from creation until ready
+	Never bool
 }
 
-// Deployment is one Deployment with its ReplicaSets, or a StatefulSet or DaemonSet with its ControllerRevisions.
+// Deployment is a Deployment with ReplicaSets, or a StatefulSet or DaemonSet with ControllerRevisions.
 type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
 	Annotations          map[string]string
-	serial               int    // the label rollout.LabelSerial
-	BreakGlass           string // the annotation rollout.AnnotationBreakGlass, which Apply does not change
+	serial               int    // rollout.LabelSerial
+	BreakGlass           string // rollout.AnnotationBreakGlass, unchanged by Apply
 	settings
 	Sets    []*ReplicaSet // oldest first
-	writes  []write       // the remaining writes of the Deployment controller's current sync
+	writes  []write       // left in the Deployment controller's sync
 	status  struct{ Replicas, updated, available int }
-	Started map[string]int // number of pods ever created, by version
+	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are a workload's fields that an update may change.
+// settings has the fields of updates.
 type settings struct {
-	Template           string // the pod template in JSON
+	Template           string // in JSON
 	Replicas           int
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // number of old (base) pods or, with countsNew, of new pods
-	countsNew          bool           // partition is a number of new pods
-	onDelete           bool           // DaemonSets only: the controller deletes no old pod
+	partition          rollout.Amount // old (base) pods or, with countsNew, new pods
+	countsNew          bool
+	onDelete           bool // DaemonSets only: no deletions of old pods
 }
 
-// ReplicaSet is one version of a Deployment, with its pods.
+// ReplicaSet is a Deployment's version with its pods.
 type ReplicaSet struct {
 	Name, PodHash, Template string
 	Annotations             map[string]string
@@ -69,10 +69,10 @@ type ReplicaSet struct {
 	created                 time.Time
 	Replicas                int // spec.replicas
 	minReady                int
-	desiredNote, maxNote    int // annotations deployment.kubernetes.io/desired-replicas, max-replicas
+	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // number of pods that a controller may still create before it sees a scale-down
+	late                    int // creatable pods before a controller sees a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -80,24 +80,24 @@ type ReplicaSet struct {
 type Pod struct {
 	Name        string
 	created     time.Time
-	Due         time.Time // when the pod may become ready
+	Due         time.Time // when it may become ready
 	Never       bool
 	Ready       bool
 	Since       time.Time
 	Terminating bool
-	ordinal     int    // the ordinal in a StatefulSet or similar kind
-	Role        string // the annotation rollout.AnnotationRole
-	uid         string // differs between successive pods with one name
+	ordinal     int
+	Role        string // rollout.AnnotationRole
+	uid         string // per pod, despite equal names
 }
 
-// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version.
+// write sets spec.replicas. It fails after a change of Version.
 type write struct {
 	set      *ReplicaSet
 	Version  int
 	Replicas int
 }
 
-// New returns a cluster without objects. The same seed of rng gives the same run.
+// New returns an empty cluster. Equal seeds of rng give equal runs.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
@@ -107,11 +107,11 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one step of a random controller or the kubelet. It returns false if no step remains.
+// Micro makes a random controller's or the kubelet's step. It returns false if no step remains.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // create pods last, like a rate-limited controller
+		order = []int{3, 0, 1} // pods last, like a rate-limited controller
 	}
 	for _, i := range order {
 		var did string

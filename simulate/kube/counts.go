@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, extended to all partitioned kinds, also added by Describe.
+// WorkloadOf is rollout.WorkloadOf, extended to Describe's kinds.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
@@ -32,7 +32,7 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind, nil for built-in kinds.
+// partitioned returns nil for built-in kinds.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
@@ -40,7 +40,7 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 
 // microCounts makes one pod's step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
 // pkg/controller/cloneset/sync). It creates missing pods, with the old revision while old pods are fewer than the
-// partition. If they are more, it replaces an unavailable old pod, or any old pod while all pods are available.
+// partition. If they are more, it replaces an unavailable old pod, or any if all are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
@@ -81,7 +81,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts sets each revision's Replicas to its existing pods plus its share of missing pods.
+// askCounts adds each revision's share of missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

@@ -10,7 +10,7 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, it may use
-// outdated status numbers and remove more old pods than maxUnavailable allows. Kubernetes does this too:
+// outdated status numbers and remove more old pods than maxUnavailable allows, like Kubernetes:
 // scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. So tests check the strictest invariants
 // only without Lag.
 func (k *Cluster) microDeployment() string {
@@ -38,7 +38,7 @@ func (k *Cluster) microDeployment() string {
 		for len(d.writes) > 0 {
 			w := d.writes[0]
 			d.writes = d.writes[1:]
-			if w.Version != w.set.Version { // a conflict: the controller starts a new sync
+			if w.Version != w.set.Version { // a conflict: sync again
 				d.writes = nil
 				return "ReplicaSet " + w.set.Name + " conflict"
 			}
@@ -69,7 +69,7 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues replicas' writes, or writes the status.
+// syncDeployment follows DeploymentController.syncDeployment.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -94,7 +94,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split follows FindNewReplicaSet and FindOldReplicaSets. Of several matching ReplicaSets, the oldest is new.
+// split follows FindNewReplicaSet and FindOldReplicaSets: the oldest match is new.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
@@ -181,7 +181,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or else scales down old ones.
+// rolloutRolling follows rolling.go.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -237,7 +237,7 @@ func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*Repl
 	d.queue(fresh, d.Replicas, false)
 }
 
-// scaleProportionally follows the function scale in the controller's sync.go.
+// scaleProportionally follows scale in sync.go.
 func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) {
 	all := active(append(slices.Clone(olds), fresh))
 	switch {
@@ -315,10 +315,10 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 		}
 	}
 	scaled := float64(rs.Replicas*(d.Replicas+surge)) / float64(before)
-	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
+	return int(scaled+0.5) - rs.Replicas // rounds half away from zero, like integer.RoundToInt32
 }
 
-// Moved returns the next scaling's deviation, in pods, from exact proportions: fraction uses an older total.
+// Moved returns the next scaling's deviation from exact proportions, in pods: fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

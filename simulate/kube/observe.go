@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is an unreachable minReadySeconds, with which gitrollout stops a Deployment at a step.
+// forever is gitrollout's minReadySeconds to stop a Deployment at a step.
 const forever = 1 << 30
 
 // NextDue returns when the next pod becomes ready or available, or zero.
@@ -29,7 +29,7 @@ func (k *Cluster) NextDue() (due time.Time) {
 	return due
 }
 
-// Observe returns the current state as package cluster does.
+// Observe returns the state as package cluster does.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -77,14 +77,14 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether the ReplicaSet with the pod hash pin has a ready pod. A pin "" means any ReplicaSet.
+// Serves reports a ready pod with the hash pin; "" means any.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0
 	})
 }
 
-// Serves reports whether a Service selects a ready pod with the given pod hash.
+// Serves reports whether a Service selects a ready pod with the pod hash.
 func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
 	pin, exists := k.Pins[service]
 	for _, d := range k.Deployments {

@@ -9,17 +9,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields that only StatefulSets, DaemonSets and partitioned kinds need. There, Sets are
-// ControllerRevisions, and the workload owns the pods.
+// ordinals is for StatefulSets, DaemonSets and partitioned kinds, which own their pods. Sets are ControllerRevisions.
 type ordinals struct {
 	parallel     bool
-	byNode       bool        // DaemonSets and similar kinds: the ordinal is the node's index
-	byCount      bool        // unordered pods, as in a CloneSet: the ordinal only names the pod
+	byNode       bool        // the ordinal is the node's index
+	byCount      bool        // unordered, as in a CloneSet: the ordinal only names the pod
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object other than a Deployment, and sets the update strategy in s. The
-// parameter by describes a partitioned kind, nil for built-in kinds.
+// ordinalsOf also sets the update strategy in s. by is nil for built-in kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -31,14 +29,14 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	switch {
 	case set != nil:
 		s.partition = amountOf(set)
-	case s.countsNew: // without the field, all pods get the new revision
+	case s.countsNew: // without the field, all pods are new
 		s.partition = rollout.Amount{Value: 100, Percent: true}
 	}
 	return out
 }
 
-// Partition returns how many pods, the lowest ordinals, keep the base revision. It rounds percentages up. With less
-// than 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
+// Partition returns how many pods, the lowest ordinals, keep the base revision. It rounds percentages up. Below 100%,
+// at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -76,12 +74,12 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether pods are created without waiting for lower ordinals.
+// IsUnordered reports whether pods do not wait for lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
-// Base returns the version that a StatefulSet's partition keeps back, "" for a Deployment.
+// Base returns the version behind a StatefulSet's partition, or "".
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
 		return ""
@@ -93,7 +91,6 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals makes one step, for one pod or the status, of a StatefulSet's or similar controller.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -113,7 +110,7 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 }
 
 // microOrdered makes one pod's step of the StatefulSet controller (pkg/controller/statefulset,
-// stateful_set_control.go). The feature gate MaxUnavailableStatefulSet is off, which is its default.
+// stateful_set_control.go). The feature gate MaxUnavailableStatefulSet is off, the default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
 		return did
@@ -134,7 +131,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the current template's revision, which becomes the newest.
+// readOrdinals finds or creates the template's revision, and makes it the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -159,7 +156,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady, pods wait for available lower pods.
+// fill starts at the lowest ordinal. With OrderedReady, pods wait for available lower pods.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -176,7 +173,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink deletes surplus pods, the highest ordinal first, with OrderedReady one at a time.
+// shrink starts at the highest ordinal, with OrderedReady one at a time.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -198,8 +195,8 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. A StatefulSet's update revision becomes the base when all pods have it and are
-// ready. Unordered pods need not be ready. A DaemonSet's base is always its update revision.
+// reportOrdinals makes a StatefulSet's update revision the base when all pods have it and are ready. Unordered pods
+// need not be ready. A DaemonSet's base is always its update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -230,7 +227,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas to its existing pods plus its missing pods.
+// ask adds missing pods to each revision.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -252,7 +249,6 @@ func (d *Deployment) ask() {
 	}
 }
 
-// observeOrdinals sets the fields that differ between StatefulSets and Deployments.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
@@ -275,7 +271,7 @@ func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	k.change(namespace, pod, "evicted", func(p *Pod) { p.Terminating = true })
 }
 
-// SetRole sets a pod's rollout.AnnotationRole, unless its UID differs.
+// SetRole sets rollout.AnnotationRole, unless the UID differs.
 func (k *Cluster) SetRole(namespace string, pod rollout.Pod, role string) {
 	k.change(namespace, pod, "has the role "+role, func(p *Pod) { p.Role = role })
 }

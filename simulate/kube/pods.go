@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet makes one step of the ReplicaSet controller: one pod, or one status.
+// microReplicaSet steps one pod or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -47,17 +47,17 @@ func (k *Cluster) report(rs *ReplicaSet) bool {
 	return true
 }
 
-// Live returns the pods that are not terminating, which alone the ReplicaSet controller counts.
+// Live returns pods that are not terminating, as the ReplicaSet controller counts.
 func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
 
-// Ready counts the ready pods that are not terminating.
+// Ready counts ready pods that are not terminating.
 func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
-// Serving counts the pods that have been ready for at least minReady and are not terminating.
+// Serving counts pods that have been ready for at least minReady and are not terminating.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
@@ -81,9 +81,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes a pod that is not ready, or else the last that became ready. So does the ReplicaSet controller
-// while nodes have equal numbers of pods. Otherwise, it may delete a ready pod first. The model omits this case,
-// because a Deployment without gitrollout would lose the same pod.
+// deletePod deletes a pod that is not ready, or else the last that became ready, as with equal numbers of pods per
+// node. Otherwise, the ReplicaSet controller may delete a ready pod first. The model omits this case, because a
+// Deployment without gitrollout would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
@@ -97,7 +97,6 @@ func (k *Cluster) deletePod(live []*Pod) string {
 	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
 }
 
-// microKubelet makes one pod ready, or removes one terminating pod.
 func (k *Cluster) microKubelet() string {
 	for _, d := range k.shuffled() {
 		for _, i := range k.rng.Perm(len(d.Sets)) {

@@ -1,4 +1,4 @@
-// Package gitstore records in Git the events that were sent to each receiver.
+// Package gitstore records in Git the events that each receiver got.
 package gitstore
 
 import (
@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store keeps the record on a separate branch, not on the state branch.
+// Store keeps the record on a separate branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It never replaces an unreadable record, as a newer version may have made it.
+// Update implements worker.Options.Update. It never replaces an unreadable record, perhaps from a newer version.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {

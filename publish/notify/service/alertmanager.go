@@ -9,10 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is how long an alert lasts unless a message resolves it. Without endsAt, the default is 5 minutes.
+// alertLasts is an unresolved alert's duration. Without endsAt, the default is 5 minutes.
 const alertLasts = 30 * 24 * time.Hour
 
-// sendAlertmanager posts new and resolved alerts, if any.
 func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	body, err := templated(s.receiver, m)
 	alerts, _ := body["alerts"].([]any)

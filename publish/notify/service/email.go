@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendEmail sends one message to all recipients. Its Message-ID follows from the event, so servers may drop repeats.
+// sendEmail sends one message to all recipients. The event gives its Message-ID, so servers may drop repeats.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -47,8 +47,8 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg.SetMessageIDWithValue(rollout.Digest([]byte(s.receiver.Name+"\n"+m.ID), 16) + "@" + domain)
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies (RFC 3834)
-	// All messages about a release share an id in References, so that mail programs show a thread.
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // no automatic replies (RFC 3834)
+	// A release's messages share an id in References, for a thread.
 	thread := rollout.Digest([]byte(m.Cluster+"/"+m.App+"/"+string(m.Release)), 16)
 	msg.SetGenHeader(mail.HeaderReferences, "<"+thread+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
@@ -67,7 +67,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient uses port 587 with STARTTLS (default), port 465 with TLS, or port 25 without TLS.
+// mailClient uses port 587 with STARTTLS (default), 465 with TLS, or 25 without TLS.
 func mailClient(s *session) (*mail.Client, error) {
 	options := []mail.Option{mail.WithTimeout(Timeout)}
 	port, without := 587, false

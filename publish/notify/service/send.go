@@ -16,22 +16,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Deps are the dependencies of Send.
+// Deps are Send's dependencies.
 type Deps struct {
 	Client   func(insecure bool) *http.Client // for example call.Clients()
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
-	TLS      *tls.Config // for email; nil for the system's certificates
+	TLS      *tls.Config // for email; nil means the system's certificates
 }
 
-// Timeout limits an attempt to send a message.
+// Timeout limits an attempt.
 const Timeout = 10 * time.Second
 
-// Failure is the error of Send.
+// Failure is Send's error.
 type Failure struct {
 	Final bool          // a retry cannot succeed
-	After time.Duration // the pause that the service requested, or 0
+	After time.Duration // requested by the service, or 0
 	msg   string
 }
 
@@ -69,7 +69,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the receiver's credentials for each message, because they may change.
+// open reads credentials for each message, because they may change.
 func (s *session) open(ctx context.Context) (err error) {
 	for name, c := range s.receiver.Credentials {
 		if s.values[name], err = s.credential(ctx, c); err != nil {
@@ -115,7 +115,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns an API's address without a final slash. usual is the default.
+// base returns an address without a final slash; usual is the default.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -125,7 +125,7 @@ func (s *session) base(usual string) string {
 
 type object = map[string]any
 
-// post sends a value as JSON, and returns the body of a 2xx response.
+// post sends JSON, and returns a 2xx response's body.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 // passes lists the statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
-// postBytes sends JSON with the given media type. A 2xx response with an incomplete body is a success, because a retry
-// would send the message twice.
+// postBytes sends JSON with a media type. A 2xx response with an incomplete body is a success: a retry would send the
+// message twice.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -151,7 +151,7 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		// After any other status, such as a redirect to another host, a retry cannot succeed.
+		// After others, such as a redirect to another host, a retry cannot succeed.
 		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed

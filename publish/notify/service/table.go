@@ -9,9 +9,9 @@ import (
 
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // the events for receivers that have selected none
-	resolves bool                // the service also gets a message at the end of a problem
-	dedups   bool                // a repeated message can be recognized by its key
+	defaults []rollout.EventKind // for receivers that selected none
+	resolves bool                // gets a message at a problem's end
+	dedups   bool                // recognizes a repeat by its key
 }
 
 var chat = []rollout.EventKind{
@@ -19,10 +19,9 @@ var chat = []rollout.EventKind{
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows has a row for each service's block in a receiver's configuration.
+// rows is by a receiver's block.
 type rows map[string]row
 
-// table lists all services.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendChat, defaults: chat},
@@ -38,12 +37,12 @@ var table = rows{
 		defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
 }
 
-// ProfileOf returns the profile of a service.
+// ProfileOf returns a service's profile.
 func ProfileOf(service string) notify.Profile { return table.profile(service) }
 
 func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether the service or its reader can recognize a repeated message.
+// Dedups reports whether the service or its reader can recognize a repeat.
 func Dedups(service string) bool { return table[service].dedups }

@@ -63,17 +63,17 @@ func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
-	Outcome, Color text // the color has the form #2eb67d
-	At, Lasts      text // times; an alert ends at Lasts
+	Outcome, Color text // such as #2eb67d
+	At, Lasts      text // an alert ends at Lasts
 	Over           []text
 	Ends           bool
-	Channel        text // the receiver's setting
+	Channel        text // receiver's setting
 	Facts, Links   []fact
 }
 
 type fact struct{ Name, Value text }
 
-// text is printed in quotes by templates, so that no text can add fields to a message.
+// text is printed in quotes, so that no text can add fields.
 type text string
 
 // String returns YAML.
@@ -82,7 +82,7 @@ func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(
 // Cut limits the characters.
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless: no hidden links and no mentions.
+// Plain makes other authors' Markdown harmless: no hidden links or mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))
@@ -91,7 +91,7 @@ func (t text) Plain() text {
 // HTML escapes for HTML.
 func (t text) HTML() text { return text(html.EscapeString(string(t))) }
 
-// Slack escapes the text, so that it contains no links or mentions.
+// Slack escapes links and mentions.
 func (t text) Slack() text {
 	return text(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(string(t)))
 }

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in structured mode. A repeated event has the same Source and ID.
+// cloudEvent is a CloudEvent 1.0 in structured mode. A repeat has the same Source and ID.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
@@ -28,13 +28,13 @@ type cloudEvent struct {
 	Data            eventData `json:"data"`
 }
 
-// eventData is the event's content. Later versions may add fields.
+// eventData may get more fields later.
 type eventData struct {
 	rollout.Event
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader has "sha256=" and the body's hexadecimal HMAC, as in forges' webhooks.
+// signatureHeader has "sha256=" and the body's hexadecimal HMAC, as forges' webhooks.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

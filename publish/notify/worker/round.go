@@ -12,20 +12,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits how many commits a recorded cursor may lag without a due message, so that a new process reads few.
+// maxLag limits a recorded cursor's lag in commits without a due message, for new processes.
 const maxLag = 100
 
-// lease is the time after which a process with an unchanged claim counts as dead.
+// lease is the time after which an unchanged claim's process counts as dead.
 const lease = 30 * time.Second
 
-// claimTime limits the sending of claimed messages. It is shorter than lease, so that no other process takes over
-// meanwhile.
+// claimTime limits the sending of claimed messages. It is shorter than lease, so that no other process takes over.
 const claimTime = 20 * time.Second
 
-// forgotten is the age at which a claim's process is dead, even if clocks differ.
+// forgotten is the age of a dead process's claim, even if clocks differ.
 const forgotten = 10 * time.Minute
 
-// errBusy means that another process has claimed messages.
+// errBusy means another process has claimed messages.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
 type task struct {
@@ -37,17 +36,17 @@ type task struct {
 type plan struct {
 	tasks   []task
 	changed bool
-	wait    time.Duration // the pause until the next round is at most this long
+	wait    time.Duration // maximum pause before the next round
 }
 
-// round writes cursors, claims due messages, and sends them. It returns the pause before the next round.
+// round writes cursors, claims due messages, and sends them. It returns the next pause.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // if nothing is due according to the last known record, send no request
+	if w.record != nil { // nothing due in the last known record: no request
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -145,7 +144,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record is written anyway, so add these cursors
+		maps.Copy(n.Receivers, lagging) // the record is written anyway
 	}
 	return p, nil
 }
@@ -172,15 +171,14 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. A process whose claim stays unchanged for lease, by this
-// machine's clock, counts as dead.
+// busy returns how long to wait for another process's claim. The lease is by this machine's clock.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // a short-lived process, such as "gitrollout once", cannot wait until the lease ends
+		w.foreign = "" // a short-lived process, such as "gitrollout once", cannot wait for the lease
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
@@ -193,7 +191,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns a receiver's messages, and how many commits its cursor lags behind.
+// task also returns the cursor's lag in commits.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -231,13 +229,13 @@ func (w *Worker) task(
 }
 
 type sent struct {
-	n       int     // number of messages that were delivered or refused permanently
-	refused []error // an error for each permanently refused message
-	failed  error   // the error of the next message; nil if all messages were sent
+	n       int     // delivered or refused permanently
+	refused []error // permanently refused messages
+	failed  error   // by the next message, or nil
 	after   time.Duration
 }
 
-// send sends messages in order, until a message must be tried again or the time is over.
+// send keeps the order, until a message must be tried again or the time is over.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -261,7 +259,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores a task's result for the next round.
+// note stores a result for the next round.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
@@ -269,7 +267,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // the message may have arrived, so keep the claim
+	case ctx.Err() != nil: // keep the claim, as the message may have arrived
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

@@ -1,7 +1,6 @@
-// Package worker sends notifications about state commits in the background, so that no release waits for a receiver. A
-// record in Git has a cursor for each receiver. Processes claim messages in the record by compare-and-swap, so that no
-// two processes send the same message. After a crash, the next process sends claimed messages again, marked as possible
-// repeats unless the service recognizes repeats.
+// Package worker sends notifications in the background. A record in Git has a cursor for each receiver. Processes claim
+// messages in the record by compare-and-swap, so that no two processes send one. After a crash, the next process sends
+// claimed messages again, marked as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -23,25 +22,25 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options configure a Worker.
 type Options struct {
-	ID      string // differs from all other processes' IDs
+	ID      string // unique among processes
 	Cluster string
 	// Update edits the record with change, again after a conflict. After an error or without an edit, nothing is
 	// written.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists state commits up to upTo, oldest first. If `after` is not "", it lists only newer commits.
+	// History lists state commits up to upTo, oldest first; with `after`, only newer commits.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread lengthens the pause before a retry slightly, so that processes do not retry together.
+	// Spread lengthens the pause before a retry, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem only once.
+	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem once.
 	Log func(problem error, done string)
 }
 
-// maxKnown limits the commits' states in memory. A state takes a few kilobytes.
+// maxKnown limits the states in memory, each of a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -53,19 +52,19 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // the state branch's head when this process first saw a receiver, by receiver
+	base   map[string]string // the state branch's head when first seen, by receiver
 	known  []rollout.StateCommit
 	asked  int
-	served int // the value of asked at the start of the last complete round
+	served int // asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
-	record    *rollout.Notified         // the last known record; nil before the first read
-	unwritten map[string]rollout.Cursor // cursors that are not in the record yet, by receiver
+	record    *rollout.Notified         // nil before the first read
+	unwritten map[string]rollout.Cursor // not in the record yet, by receiver
 	retries   map[string]retry
-	trouble   retry             // when to read or write the record again, after a failure
-	foreign   string            // another process's claim; "" for none
-	since     time.Time         // when foreign last changed
-	reported  map[string]string // the last problem, by receiver, "template of" a receiver, or "" for the record
+	trouble   retry             // of the record, after a failure
+	foreign   string            // another process's claim, or ""
+	since     time.Time         // last change of foreign
+	reported  map[string]string // by receiver, "template of" a receiver, or "" for the record
 }
 
 type retry struct {
@@ -95,7 +94,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // neither the old nor the new configuration has receivers
+		return // no receivers, old or new
 	}
 	if made != nil {
 		w.keep(*made)
@@ -107,7 +106,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep stores a commit, and drops the oldest beyond maxKnown. The caller holds the lock.
+// keep drops the oldest commit beyond maxKnown. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -119,7 +118,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends messages until the context ends, and then writes the last cursors.
+// Run sends until the context ends, and then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -134,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // otherwise, another process is still sending messages
+		if w.foreign == "" { // else another process is still sending
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -147,7 +146,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors, because the next process repeats all messages after the recorded cursors.
+// settle writes the last cursors, because the next process repeats all messages after recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -165,7 +164,7 @@ func (w *Worker) settle() {
 	}
 }
 
-// lastWrite limits the time of settle.
+// lastWrite limits settle.
 const lastWrite = 5 * time.Second
 
 // Flush waits until the worker has tried each message once, or until the context ends.
@@ -200,7 +199,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after `after`. It reads Git only for commits that are not in w.known.
+// line reads Git only for commits after `after` that w.known lacks.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -217,10 +216,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 	return line, nil
 }
 
-// errAhead means that another process has recorded a newer cursor.
+// errAhead means another process recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads commits from Git. The error is errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
+// read returns errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -247,7 +246,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after a failure. asked is the pause that the service requested, or 0.
+// next returns the retry after a failure. asked is the service's pause, or 0.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
