@@ -17,52 +17,52 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause of a server before a retry. For a longer pause, Do does not retry.
+// maxWait is the longest pause before a retry. For a longer one, Do does not retry.
 const maxWait = 10 * time.Second
 
-// Caller sends HTTP requests. Its errors contain no credentials. It is not safe for concurrent use.
+// Caller sends HTTP requests. Its errors contain no credentials. Not safe for concurrent use.
 type Caller struct {
-	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
-	Secrets *Secrets                         // texts that no error may contain
-	Most    int64                            // largest response in bytes; default 1 MiB
-	Tries   int                              // maximum number of attempts if errors are transient; default 1
-	Backoff time.Duration                    // pause before the second attempt; doubles for each later one; default 250ms
-	Name    string                           // name of the server in errors; default "the server"
+	Client  func(insecure bool) *http.Client // from Clients or ClientsWithin
+	Secrets *Secrets                         // no error contains these
+	Most    int64                            // response bytes; default 1 MiB
+	Tries   int                              // attempts after transient errors; default 1
+	Backoff time.Duration                    // first pause, then doubled; default 250ms
+	Name    string                           // server in errors; default "the server"
 }
 
 // Request is an HTTP request for a Caller.
 type Request struct {
 	Method string
-	Base   string      // a URL from a configuration or a Secret; errors show only its scheme and host
-	Path   string      // appended to Base, and shown in errors
-	Query  url.Values  // added to the query of Base
-	Header http.Header // errors hide the values of all headers that are not in plainHeaders
+	Base   string      // from a configuration or Secret; errors show only scheme and host
+	Path   string      // shown in errors
+	Query  url.Values  // added to Base's
+	Header http.Header // errors show only plainHeaders' values
 	Body   []byte
-	Type   string // the body's Content-Type
+	Type   string // Content-Type
 
-	Sign       func(*http.Request)   // signs the complete request; may be nil
-	Insecure   bool                  // skip verification of the server's certificate
-	Once       bool                  // not idempotent; retried only if the server has certainly not processed the request
-	StatusOnly bool                  // the status alone decides success; the body may be cut off
-	Accept     func(status int) bool // reports whether a status is a success; default 2xx
+	Sign       func(*http.Request)   // signs the complete request
+	Insecure   bool                  // skip the certificate's verification
+	Once       bool                  // not idempotent; retried only if the server has certainly not processed it
+	StatusOnly bool                  // ignore the body, which may be cut off
+	Accept     func(status int) bool // success; default 2xx
 }
 
 // Answer is a server's response.
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   []byte // complete, unless Request.StatusOnly is set
+	Body   []byte // complete, unless StatusOnly
 }
 
 // Error reports a failed request.
 type Error struct {
-	What    string        // the request, such as GET /api/v1/query of http://prometheus:9090
-	Status  int           // HTTP status; 0 without a response
-	Header  http.Header   // headers of the response
-	Message string        // one line without credentials, at most MaxMessage characters
-	After   time.Duration // pause that the server requests, at most an hour; 0 for none
-	Passes  bool          // the error is transient, so a retry may succeed
-	undone  bool          // the server has certainly not processed the request
+	What    string        // such as GET /api/v1/query of http://prometheus:9090
+	Status  int           // 0 without a response
+	Header  http.Header   // the response's
+	Message string        // one line without credentials, up to MaxMessage characters
+	After   time.Duration // pause that the server requests, up to an hour
+	Passes  bool          // transient, so retry
+	undone  bool          // certainly not processed
 	cause   error
 }
 
@@ -96,7 +96,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // err says more about the failure than the context's error
+			return Answer{}, err // err says more than the context's error
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2
@@ -192,7 +192,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 func (r Request) what() string {
-	// Errors contain this text, so it must contain no secrets.
+	// Errors contain this text: no secrets.
 	text := r.Method
 	if r.Path != "" {
 		text += " " + r.Path + " of"

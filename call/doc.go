@@ -1,4 +1,3 @@
-// Package call sends HTTP requests to third-party servers for the packages analysis/provider, publish/forge and
-// publish/notify/service. Its errors contain the server's message, but no credentials. It sends no credentials to
-// another host after a redirect, limits the size of responses, and retries after transient errors.
+// Package call sends HTTP requests to third-party servers. Errors contain the server's message, but no credentials, and
+// no other host gets credentials after a redirect. Responses are limited, and transient errors retried.
 package call

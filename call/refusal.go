@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// MaxMessage is the maximum length of a server's message in an error, in characters.
+// MaxMessage limits a server's message in an error, in characters.
 const MaxMessage = 300
 
-// maxBreak limits the result of Pause, because a wrong configuration may request days.
+// maxBreak limits Pause, because a wrong configuration may request days.
 const maxBreak = time.Hour
 
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
@@ -34,7 +34,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for an incomplete response. It omits addresses and ports, which vary.
+// noAnswer omits addresses and ports, which vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -45,7 +45,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 		return e
 	}
 	for wrapped := new(url.Error); errors.As(err, &wrapped); {
-		err = wrapped.Err // the text of wrapped contains the whole URL
+		err = wrapped.Err // wrapped's text contains the whole URL
 	}
 	e.Passes, e.Message = true, err.Error()
 	var op *net.OpError
@@ -66,7 +66,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause in the header Retry-After, at most 1h. A date counts from the header Date.
+// Pause returns Retry-After, at most 1h. A date counts from the header Date.
 func Pause(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -86,7 +86,7 @@ func (s *Secrets) Reason(body []byte) string {
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // HTML pages are left out
+		text = trimmed // no HTML pages
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"
@@ -94,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts a message from decoded JSON, also nested in lists and objects.
+// Words extracts a message from decoded JSON, also nested.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON body. Errors name the server, but do not quote the body.
+// Decode parses a JSON body. Errors name the server, but do not quote the body.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {

@@ -12,15 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is a hidden text's minimum length in bytes. Hiding single letters would make messages unreadable.
+// minSecret is in bytes. Hiding single letters would make messages unreadable.
 const minSecret = 4
 
-// Secrets holds texts that no error and no message may contain.
+// Secrets holds texts that no error or message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts that Scrub must replace: plain, and encoded for URLs, JSON, HTML or basic authentication. For "Bearer
-// abc", Hide also adds "abc". For a URL, it adds the user, password, path, query, and path elements of at least 8
-// bytes.
+// Hide adds texts for Scrub: plain, and encoded for URLs, JSON, HTML or basic authentication. For "Bearer abc", it adds
+// "abc", too. For a URL, it adds user, password, path, query, and path elements of at least 8 bytes.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -42,7 +41,7 @@ func (s *Secrets) Hide(texts ...string) {
 }
 
 func forms(text string) []string {
-	inJSON, _ := json.Marshal(text) // json.Marshal of a string never fails
+	inJSON, _ := json.Marshal(text) // cannot fail
 	data := []byte(text)
 	return []string{
 		text, strings.Trim(string(inJSON), `"`), strings.Trim(fmt.Sprintf("%q", text), `"`), html.EscapeString(text),
@@ -72,7 +71,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 // plainHeaders lists the headers without secrets.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
-// Scrub replaces hidden texts by ***, longer texts first, because one hidden text may contain another.
+// Scrub replaces hidden texts by ***, longest first, because one may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -101,8 +100,7 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns one line of at most MaxMessage characters. It calls Scrub again after OneLine, because a hidden text may
-// appear when OneLine removes invalid bytes.
+// line calls Scrub again after OneLine, which may expose a hidden text by removing invalid bytes.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

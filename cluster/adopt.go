@@ -18,16 +18,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation holds the manifest of the last client-side apply.
+// lastAppliedAnnotation holds the last client-side apply's manifest.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers that apply manifests. Names with the prefix "kubectl-" also count.
+// tools lists field managers that apply manifests, besides the prefix "kubectl-".
 var tools = []string{
-	"kubectl", "before-first-apply", // the API server's name for the writers before an object had managed fields
+	"kubectl", "before-first-apply", // writers before an object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races is the backoff after a conflicting write, such as a status update: 8 attempts within 2.5 s.
+// races is the backoff after a conflicting write: 8 attempts within 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
@@ -46,7 +46,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
-	// Send only the spec, so that invalid metadata in Git cannot fail the dry run.
+	// Invalid metadata in Git must not fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -62,7 +62,7 @@ func keepsTemplate(live, after, wanted rollout.Object) bool {
 }
 
 func (d *desired) only(spec map[string]any) []byte {
-	raw, _ := json.Marshal(map[string]any{ // JSON values always have a JSON form
+	raw, _ := json.Marshal(map[string]any{ // cannot fail
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
@@ -71,9 +71,9 @@ func (d *desired) only(spec map[string]any) []byte {
 
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
-// handOverReplicas keeps the number of pods when spec.replicas leaves Git because an autoscaler sets it. Server-side
-// apply would remove the unowned field, and the workload would shrink to one pod. So a second field manager applies the
-// live number, without force, until the autoscaler sets it.
+// handOverReplicas keeps the number of pods when spec.replicas leaves Git because of an autoscaler. Server-side apply
+// would remove the unowned field, and leave one pod. So a second field manager applies the live number, without force,
+// until the autoscaler sets it.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -84,10 +84,9 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
-// takeOver prepares an apply, which deletes a field that left Git only if no other manager owns it. So takeOver takes
-// such fields from other managers. If adopts is true, it also takes fields that other tools applied, except edited
-// fields and spec.replicas. client-go's csaupgrade would also remove fields that Git never had
-// (docs/adr/0031-fields-that-leave-git.md).
+// takeOver prepares an apply, which deletes a field that left Git only if no other manager owns it, by taking such
+// fields. With adopts, it also takes fields that other tools applied, except edited fields and spec.replicas.
+// client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
@@ -119,7 +118,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 }
 
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
-	// Do not use client-go's retry.OnError, which returns nil if a deadline passes inside do.
+	// client-go's retry.OnError returns nil if a deadline passes inside do.
 	err := do()
 	for again.Steps > 1 && isPassing(err) {
 		select {
@@ -132,11 +131,11 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// ownershipChange returns takeOver's patch, or nil if no field changes its owner. "taken" lists the fields that other
-// managers lose. The patch fails if its resource version is outdated.
+// ownershipChange returns takeOver's patch, or nil, and the fields that other managers lose. The patch fails if its
+// resource version is outdated.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // paths of another API version may mean other fields; the next apply records the fields again
+		return nil, nil // another API version's paths may mean other fields; the next apply records the fields again
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -188,10 +187,10 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []ma
 // meantFields returns the fields that other tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is invalid
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // paths of another API version may mean other fields
+			continue // another API version's paths may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
@@ -209,7 +208,7 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether a managed-fields entry is a tool's. It returns false for a subresource, such as status.
+// isTools reports a tool's managed-fields entry, but not of a subresource, such as status.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

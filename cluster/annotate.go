@@ -16,33 +16,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotator writes annotations of workloads, and the metadata of pods.
+// Annotator writes workloads' annotations, and pods' metadata.
 type Annotator struct{ *Client }
 
-// Annotate sets a workload's annotation as the field manager "by".
+// Annotate sets an annotation as the field manager "by".
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
-// Unannotate removes a workload's annotation with the given value.
+// Unannotate removes an annotation with the given value.
 func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 	body, _ := json.Marshal([]map[string]string{
 		{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path},
 	})
 	err := a.send(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
-	// The annotation may have another value (Invalid), or the object may be gone.
+	// Another value gives Invalid.
 	return utilerrors.FilterOut(err, apierrors.IsInvalid, apierrors.IsNotFound)
 }
 
 // SetRole gives a pod its role's labels and annotations, with the rights of the app's service account. The API server
-// removes the field manager's other fields: the previous role's. Other clients' labels stay, and are an error. A
-// missing pod is no error.
+// removes the previous role's. Other clients' labels stay, and are an error. A missing pod is no error.
 func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
 	metadata := map[string]any{}
 	if role != "" {
-		_ = json.Unmarshal([]byte(role), &metadata) // the render has encoded it
+		_ = json.Unmarshal([]byte(role), &metadata) // the render encoded it
 		_ = unstructured.SetNestedField(metadata, role, "annotations", rollout.AnnotationRole)
 	}
 	metadata["name"], metadata["uid"] = pod.Name, pod.UID
@@ -66,7 +65,7 @@ func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Po
 	return err
 }
 
-// User returns the user name that the API server derives from the credentials.
+// User returns the API server's user name for the credentials.
 func (a Annotator) User(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

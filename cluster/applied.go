@@ -15,11 +15,11 @@ type Applied struct {
 	Commit    string // rollout.AnnotationCommit
 	Status    string // rollout.AnnotationStatus; "" unless a release waits at a step
 	Live      rollout.ObservedWorkload
-	Generated bool // it runs an experiment, and is deleted at the end of the step
+	Generated bool // runs an experiment; deleted at the end of the step
 }
 
-// Applied lists the applied workloads in the watch caches, sorted by app and name. It lists a workload once, even if
-// its kind is watched in two versions.
+// Applied lists the applied workloads in the watch caches, sorted by app and name, each once, even if its kind is
+// watched in two versions.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

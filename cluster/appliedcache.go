@@ -9,31 +9,31 @@ import (
 )
 
 type known struct {
-	app    string // the app that applied the object
-	digest string // digest of the applied object
-	print  string // fingerprint of the fields that gitrollout owned after the apply
+	app    string
+	digest string // of the applied object
+	print  string // of gitrollout's fields after the apply
 
-	repairs  int       // number of repairs since the last 5 min without a repair (peaceful)
-	repaired time.Time // time of the last repair
-	since    time.Time // first repair of a series; 30 s without a repair (recent) end a series of up to 4 repairs
-	by       string    // the writer of the change that the last repair undid
+	repairs  int       // repairs since the last 5 min without one (peaceful)
+	repaired time.Time // last repair
+	since    time.Time // first repair of a series; 30 s without one (recent) end a series of up to 4
+	by       string    // writer of the change that the last repair undid
 }
 
-// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s up to 1
-// min. Otherwise, two programs would overwrite each other as fast as the watch reports.
+// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s up to
+// 1 min. Otherwise, two programs would overwrite each other as fast as the watch reports.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // after this time without a repair, the number of repairs is 0 again
+	peaceful      = 5 * time.Minute // without a repair, the number returns to 0
 )
 
-// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change gives ErrOverwritten.
+// An HPA changes replicas every 15 s. Its second change gives ErrOverwritten.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether an object's next repair has to wait.
+// fighting reports whether the next repair has to wait.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
@@ -68,7 +68,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// An apply of the same digest is a repair: another writer has changed the object.
+	// An apply of the same digest repairs another writer's change.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -85,13 +85,13 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The API server may have stored the object despite the error, so the next Apply must write again.
+	// The API server may have stored the object despite the error.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops all records of a removed app, whose objects stay in the cluster.
+// Forget drops a removed app's records. Its objects stay in the cluster.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })
@@ -104,7 +104,7 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops an object's record. A recreated object counts as new.
+// forget drops a record. A recreated object is new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

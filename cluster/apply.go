@@ -13,15 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects that an Apply has written or left unchanged, in order.
+// Result lists the objects that an Apply wrote or left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply writes the changed objects in order with forced server-side applies. If the API server refuses an object, Apply
-// stops with an *Error, because later objects may depend on it. Apply repairs repeated changes by another writer with
-// growing pauses. Later, the final error wraps rollout.ErrOverwritten. The Result is valid even with an error. Apply
-// may be repeated.
+// Apply writes the changed objects in order with forced server-side applies. At a refusal, it stops with an *Error,
+// because later objects may depend on the object. Another writer's changes are repaired with growing pauses, finally
+// with rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -50,15 +49,15 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, with gitrollout's labels and annotations. It adds unchanged objects to
-// result.Unchanged, and omits Secrets that are still encrypted.
+// toApply returns the objects to write, with gitrollout's labels and annotations. It omits Secrets that are still
+// encrypted.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // the Secret is still encrypted, so the live Secret stays unchanged
+			continue // still encrypted: the live Secret stays
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -96,8 +95,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if another app's newest commit also has the object. If gitrollout never deletes such
-// objects, for example Namespaces, equal content in both apps sets "shared" instead.
+// contested returns an error if another app's newest commit has the object. Equal content of objects that gitrollout
+// never deletes, such as Namespaces, sets "shared" instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -119,7 +118,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied compares the digests of the live and the desired object, without a request.
+// isApplied compares digests of the live and the desired object, without a request.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -137,7 +136,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" { // later comparisons do not need pending, so free its memory
+	if l.pending != "" { // free memory that is not needed later
 		compared := *l
 		compared.pending = ""
 		d.kind.live.swap(l, &compared)
@@ -145,8 +144,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and caches the result. It does not overwrite a live object outside the app with an object
-// that is generated for a release.
+// applyOne writes and caches one object. An object that is generated for a release does not overwrite an object outside
+// the app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -180,7 +179,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields lists d's fields that a field manager owns, such as " in spec.replicas", or "".
+// inFields returns d's fields that a manager owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -198,7 +197,7 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write returns the stored object. Of an existing CreateOnly object, write sends only labels and annotations.
+// write returns the stored object. Of an existing CreateOnly object, it sends only labels and annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

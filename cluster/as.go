@@ -10,13 +10,13 @@ import (
 
 type accountKey struct{}
 
-// As returns a context whose requests have the rights of a service account, NAMESPACE/NAME. With account "", they have
-// the client's own rights, as do watches, Evict, OtherOwners and Serves with any account.
+// As returns a context with a service account's rights, NAMESPACE/NAME. "" means the client's own, which watches,
+// Evict, OtherOwners and Serves always have.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating sends each request as the service account in the context.
+// impersonating uses the context's service account.
 type impersonating struct{ next http.RoundTripper }
 
 func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -13,8 +13,8 @@ import (
 )
 
 // Check asks the API server by dry runs whether it would accept an Apply. It changes only managed fields (takeOver).
-// Several versions of one object may be in objects. The error is about the first refused object. Check skips an object
-// if the same Apply creates its CRD or Namespace.
+// Several versions of one object may be in objects. The error is about the first refused object. Objects whose CRD or
+// Namespace the Apply creates are skipped.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of a dry run. If 1 % of requests fail, 300 dry runs without retries all succeed in 5 % of cases.
+// tries is a dry run's backoff. If 1 % of requests fail, 300 dry runs without retries succeed in 5 % of cases.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
@@ -42,7 +42,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// Do not repeat a request after a timeout: it has already taken requestTimeout.
+	// A timeout has already taken requestTimeout.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -64,10 +64,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object unchanged
+			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // otherwise, a list entry that left Git could conflict with a new entry
+	err := c.server.takeOver(ctx, d, false) // a list entry that left Git could conflict with a new one
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout limits requests, except logs and caches' lists and watches. The API server allows 60 s.
+// requestTimeout limits requests, except logs and caches. The API server allows 60 s.
 const requestTimeout = 30 * time.Second
 
 // syncWithin limits Start's wait for each first list. A starting API server refuses some requests.
@@ -29,24 +29,24 @@ const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
-	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
-	// OnChange is called after a change of an app's live objects that concerns Observe or the next Apply. It may be
-	// called several times per change, must not block, and may be nil.
+	Cluster string // in Git, for rollout.AnnotationCluster
+	// OnChange is called after changes of an app's live objects that concern Observe or the next Apply, perhaps several
+	// times. It must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object of the app's newest commit. It returns nil if the commit lacks the object: another app
-	// may take it over. An error means that the commit is unknown. If Wants is nil, any app may take over any object.
+	// Wants returns an object of the app's newest commit, or nil, so that another app may take it over. An error means
+	// that the commit is unknown. If Wants is nil, any app may take over any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-	// Namespaces limits watches and writes. Without namespaces, the whole cluster is in scope.
+	// Namespaces limits watches and writes; empty means the whole cluster.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, or "". If set, Client.UID returns the same namespace's uid.
+	// UID is an earlier Client.UID, or "". If set, Client.UID returns the same namespace's uid.
 	UID string
-	// MayHave returns an error if an app may not have objects of a cluster-scoped kind. A nil MayHave allows all kinds.
+	// MayHave returns an error if an app may not have a cluster-scoped kind; nil allows all.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken gets the fields, and their managers, that gitrollout takes to remove them. It may be nil.
+	// Taken gets the fields, and their managers, that gitrollout takes to remove. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
-// Client talks to one cluster. It is safe for concurrent use, except that calls for the same app must not overlap.
+// Client talks to one cluster. It is safe for concurrent use, but calls for one app must not overlap.
 type Client struct {
 	opts   Options
 	counts *counters
@@ -60,12 +60,12 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // the app of the last call of Observe for each route
+	routes   map[rollout.Ref]string // the last app of Observe for each route
 	troubles troubles
 }
 
-// New returns a client and sends no request. The client has no rate limit, because the API server has priority and
-// fairness. The client ignores the API server's warnings.
+// New sends no request. The client has no rate limit, because the API server has priority and fairness, and ignores the
+// server's warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -92,7 +92,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// Wrap the transport, so that the counter includes retries and restarted watches.
+	// Count retries and restarted watches, too.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next} })
@@ -133,14 +133,14 @@ func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// Send a request first, because a watch only retries while the server is unreachable.
+	// A watch only retries while the server is unreachable.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Readable returns the listed namespaces in which the kubeconfig's user may list pods.
+// Readable returns the namespaces in which the user may list pods.
 func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
 	c, err := New(config, Options{})
 	if err != nil {
@@ -152,10 +152,10 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 	})
 }
 
-// Wait waits until all background work has ended.
+// Wait waits for all background work.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID for another namespace (IdentifiedBy).
+// UID returns the cluster's identity: kube-system's uid, or NAMESPACE/UID for another namespace (IdentifiedBy).
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

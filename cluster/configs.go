@@ -10,8 +10,8 @@ import (
 
 type configRef struct{ kind, name string }
 
-// configTypes has the types in a pod spec that refer to a ConfigMap or Secret, with the name's field. A
-// LocalObjectReference names a Secret, such as a volume's credentials.
+// configTypes has the types in a pod spec that name a ConfigMap or Secret, with the field. A LocalObjectReference names
+// a Secret, such as a volume's credentials.
 var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.ConfigMapEnvSource]():    {"ConfigMap", "Name"},
 	reflect.TypeFor[corev1.ConfigMapKeySelector]():  {"ConfigMap", "Name"},
@@ -25,7 +25,7 @@ var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.AzureFileVolumeSource](): {"Secret", "SecretName"},
 }
 
-// configsOf returns the ConfigMaps and Secrets that a pod uses, sorted and without duplicates.
+// configsOf returns a pod's ConfigMaps and Secrets, sorted and distinct.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	refs := appendConfigs(nil, reflect.ValueOf(spec))
 	slices.SortFunc(refs, func(a, b configRef) int { return strings.Compare(a.kind+"/"+a.name, b.kind+"/"+b.name) })

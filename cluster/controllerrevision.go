@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision reads a ControllerRevision. Its annotations are copies of the workload's.
+// readControllerRevision reads annotations that are copies of the workload's.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // an error means that the data is another controller's, and is not needed
+	_ = json.Unmarshal(r.Data.Raw, &data) // fails for another controller's data, which is not needed
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns the pods that the workload owns and the revision's pin selects.
+// podsOfRevision returns the workload's pods with the revision's pin.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

@@ -15,7 +15,7 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether "all" contains the CRD of an object's kind.
+// defined reports whether "all" contains d's CRD.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)
@@ -37,7 +37,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	return "is not looked at yet"
 }
 
-// condition returns the message, on one line, of the condition with this type and status.
+// condition returns the one-line message of a condition.
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
@@ -49,13 +49,13 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// The API server serves a new CRD after about 100 ms of checks.
+// The API server serves a new CRD after about 100 ms.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond
 )
 
-// awaitEstablished waits until the API server serves a new CRD, so that objects of the kind can be applied.
+// awaitEstablished waits for a new CRD, so that its objects can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision.
+// Each template of a DaemonSet has a ControllerRevision.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -19,7 +19,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a revision is of the newest template, because only this revision gets new pods.
+// isOfTemplate reports the newest template's revision, which alone gets new pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
@@ -33,9 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest ControllerRevision with the workload's template, as Match does in k8s.io/kubernetes
-// pkg/controller/daemon/update.go, or else with the applied hash. It never falls back to the newest revision, which may
-// have an older template while the watch lags.
+// equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
+// pkg/controller/daemon/update.go), or else with the applied hash. The newest revision may have an older template while
+// the watch lags.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -49,7 +49,7 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. Strays count as undesired old pods. Base is true for pods from before the adoption.
+// DaemonSet's hash. Strays are undesired old pods. Base is true for pods from before the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left, strays := w.replicas, w.strays
 	out.Floor, out.Strays = w.partition, w.strays

@@ -24,7 +24,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds a pod template's revision number, from the Deployment controller.
+// revisionAnnotation is the Deployment controller's number of a pod template.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -67,8 +67,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, or nil. Of ReplicaSets with equal templates, it prefers the
-// Deployment's revision number, and else the oldest, as Kubernetes' FindNewReplicaSet does.
+// currentOf returns the current template's ReplicaSet, or nil. Of equal templates, it prefers the Deployment's revision
+// number, else the oldest, as Kubernetes' FindNewReplicaSet does.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -85,14 +85,14 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// Without an equal template, for example because API server defaults differ, the revision number decides.
+		// API server defaults may differ.
 		return numbered
 	}
 	return nil
 }
 
-// templateDigest ignores the label pod-template-hash, so that a Deployment and its ReplicaSet have equal digests.
-// Digests must not be stored, because a newer API server may set other defaults.
+// templateDigest ignores pod-template-hash, so that Deployment and ReplicaSet have equal digests. Digests must not be
+// stored, because a newer API server may set other defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads a cluster's objects, and asks what an apply would change. It changes nothing.
+// DryRunner reads a cluster's objects, and asks what an apply would change.
 type DryRunner struct{ anyKind }
 
-// NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
+// NewDryRunner returns a DryRunner for a kubeconfig's cluster.
 func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	c, err := New(config, Options{})
 	if err != nil {
@@ -30,8 +30,8 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{c.kinds.anyKind}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
-// If the apply is Forbidden, the state is the live object with o's fields.
+// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret stays unchanged. If the
+// apply is Forbidden, the state is the live object with o's fields.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	refused := explain(err, o.Ref(), "patch")
 	if o.Kind() == "Secret" {
-		err = refused // hide the Secret's content, which the server's error quotes
+		err = refused // the server's error quotes the Secret
 	}
 	err = fmt.Errorf("the dry run of an apply: %w", err)
 	if e := new(Error); errors.As(refused, &e) && e.Reason == Forbidden {
@@ -59,7 +59,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, nil, err
 }
 
-// overlaid merges a desired into a live value, and lists of equal length item by item.
+// overlaid merges desired into live, and lists of equal length item by item.
 func overlaid(live, desired any) any {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -84,7 +84,7 @@ func overlaid(live, desired any) any {
 	return desired
 }
 
-// Runs reports whether a workload exists, and whether an apply would keep its pod template.
+// Runs reports whether a workload exists, and an apply would keep its pod template.
 func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bool, err error) {
 	live, after, err := d.Compare(ctx, o)
 	exists = err == nil && live != nil
@@ -100,13 +100,13 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-// anyKind reads objects of any kind, without watches.
+// anyKind reads any kind, without watches.
 type anyKind struct {
 	*resources
 	dynamic dynamic.Interface
 }
 
-// resource returns the client for a kind and namespace, by default in the API server's preferred version.
+// resource uses the API server's preferred version by default.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -120,7 +120,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the kind's client and the object. If the object does not exist, found is nil.
+// get returns the kind's client and the object, or found nil.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

@@ -16,19 +16,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Election describes the Lease for electing the process that works. Two working processes do no harm, because Git
-// accepts only the first of two pushes (compare-and-swap).
+// Election describes the Lease that elects the working process. Two are harmless, because Git accepts only the first of
+// two pushes (compare-and-swap).
 type Election struct {
-	Namespace, Name string // the Lease's namespace and name
-	ID              string // the identity of this process
+	Namespace, Name string
+	ID              string // this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
-	Leading         func()              // called when this process holds the Lease
-	Waiting         func(leader string) // called when another process holds the Lease
+	Leading         func()              // this process holds the Lease
+	Waiting         func(leader string) // another process holds the Lease
 }
 
-// Lead waits for the Lease, calls work, and releases the Lease when work returns. If the Lease is lost, Lead ends
-// work's context and returns an error. Then the process should exit and restart.
+// Lead waits for the Lease, calls work, then releases the Lease. If the Lease is lost, Lead ends work's context and
+// returns an error; the process should then restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -38,7 +38,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	defer stop()
 	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
 	var elector *leaderelection.LeaderElector
-	// Check tolerates a negative time. Refuse changes from RenewDeadline on, at which client-go gives up.
+	// Check takes a negative time. From RenewDeadline on, client-go gives up, so refuse changes.
 	holds := func() bool { return elector.IsLeader() && elector.Check(e.Renew-e.Duration) == nil }
 	elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
@@ -66,7 +66,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // the end of ctx ends work, which needs the Lease until it returns
+		case <-turn.begun: // ctx ends work, which needs the Lease until it returns
 		default:
 			stop()
 		}
@@ -78,11 +78,11 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // ctx ended before this process held the Lease
+		return nil // ctx ended before
 	}
 }
 
-// Leader returns the holder of an unexpired Lease in any namespace, or "".
+// Leader returns an unexpired Lease's holder in any namespace, or "".
 func Leader(ctx context.Context, c *Client, name string, now time.Time) (holder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -117,11 +117,11 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 
 var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 
-// leaseKey is the context key of a func() bool that reports whether this process holds the Lease.
+// leaseKey is for a func() bool that reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced sends no change if the Lease of the request's context is lost. A suspended process may continue in a pass
-// before client-go notices the loss and ends the context.
+// fenced sends no change without the context's Lease. A suspended process may continue a pass before client-go notices
+// the loss.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

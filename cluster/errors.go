@@ -16,31 +16,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reason classifies the refusal of an object.
+// Reason classifies an object's refusal.
 type Reason string
 
 const (
-	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
+	Forbidden     Reason = "Forbidden"     // the user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
-	Denied        Reason = "Denied"        // an admission webhook or policy refused the object
-	Immutable     Reason = "Immutable"     // the change sets a field that cannot change on a live object
-	Invalid       Reason = "Invalid"       // the object itself is invalid
-	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind, or its version
-	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
-	Missing       Reason = "Missing"       // the object or its namespace does not exist
-	Contested     Reason = "Contested"     // the object is in two apps, or exists but not in this app
-	Overwritten   Reason = "Overwritten"   // another writer changes the same fields again and again
-	Unavailable   Reason = "Unavailable"   // the API server is overloaded or does not answer, so a retry may succeed
-	Unexpected    Reason = "Unexpected"    // any other error
+	Denied        Reason = "Denied"        // by an admission webhook or policy
+	Immutable     Reason = "Immutable"     // the field cannot change on a live object
+	Invalid       Reason = "Invalid"       // the object
+	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind or version
+	NamespaceGone Reason = "NamespaceGone" // the namespace is being deleted
+	Missing       Reason = "Missing"       // no such object or namespace
+	Contested     Reason = "Contested"     // in two apps, or exists outside this app
+	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
+	Unavailable   Reason = "Unavailable"   // the API server is overloaded or does not answer; retry
+	Unexpected    Reason = "Unexpected"
 )
 
-// Error says why an object was refused, and suggests a fix, in one line. Equal refusals have equal texts.
+// Error says in one line why an object was refused, with a fix. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
-	Msg    string // the message on one line, usually from the API server
-	Fix    string // the fix; "" if Msg contains it, or if none is known
-	Err    error  // the wrapped error of client-go; may be nil
+	Msg    string // one line, usually the API server's
+	Fix    string // "" if in Msg, or unknown
+	Err    error  // client-go's; may be nil
 }
 
 // Error returns "Kind namespace/name: message; fix".
@@ -61,7 +61,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a client-go error to an *Error without a Secret's content. The verb is an RBAC verb.
+// explain converts client-go's error without a Secret's content. verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in a path such as data[password]. plainField matches a path without a key.
+// bracketed matches the key in data[password]; plainField, a path without a key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
@@ -114,7 +114,7 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists a Secret's refused fields in parentheses, without keys, such as data[…].
+// fieldsOf lists a Secret's refused fields without keys, such as data[…].
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -133,7 +133,7 @@ func fieldsOf(status apierrors.APIStatus) string {
 	return " (" + strings.Join(fields, ", ") + ")"
 }
 
-// serverMessage returns the API server's message on one line. For an invalid object, it keeps the first cause.
+// serverMessage returns one line. For an invalid object, it keeps the first cause.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -146,8 +146,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause sorts the causes, because the API server sends them in random order. It only counts the other causes,
-// because the API server may repeat a long cause.
+// firstCause sorts the causes, whose order is random, and counts the others, because the API server may repeat a long
+// one.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -162,8 +162,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies an error by code and text, because the code alone is ambiguous. 403 may come from RBAC, a quota,
-// admission or a terminating namespace. 422 may mean an invalid object or an immutable field.
+// reasonOf needs code and text. 403 may be RBAC, a quota, admission or a terminating namespace; 422, an invalid object
+// or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -184,7 +184,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: revert the change, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		strings.Contains(msg, "failed to create typed patch object"): // a field has the wrong type; the code is 500
+		strings.Contains(msg, "failed to create typed patch object"): // a wrong type gives code 500
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -194,8 +194,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	return Unexpected, ""
 }
 
-// isImmutable reports a refused change of an immutable field. This refusal has no status code, and its text differs
-// between kinds.
+// isImmutable reports a refused change of an immutable field. No status code identifies it, and texts differ by kind.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -205,7 +204,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether a retry may succeed. An error without a status is a network error or a timeout.
+// transient reports whether a retry may succeed. Without a status, an error is of the network or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -13,34 +13,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// EventKind is the type field of a Kubernetes Event.
+// EventKind is a Kubernetes Event's type.
 type EventKind string
 
-// The Kubernetes API allows only these types.
+// Normal and Warning are the API's only types.
 const (
 	Normal  EventKind = "Normal"
 	Warning EventKind = "Warning"
 )
 
-// reporter is the reporting controller in gitrollout's events.
+// reporter is the events' reporting controller.
 const reporter = "gitrollout.dev/reconciler"
 
-// maxNote is the API server's limit for an event's text, in bytes.
+// maxNote is the API server's limit in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event. The reason and action are CamelCase words, and the message is one sentence. If the
-// write fails, Record only counts the event in Stats.LostEvents, because no decision depends on events.
+// Record writes a Kubernetes event. reason and action are CamelCase, message is one sentence. A failure only increments
+// Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	regarding := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
 	if k, ok := c.kinds.watched(about); ok {
-		// "kubectl describe" finds events by the object's uid.
+		// "kubectl describe" finds events by uid.
 		if l, ok := k.live.get(k.key(about)); ok {
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // events of cluster-scoped objects are in this namespace
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // for cluster-scoped objects
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -57,22 +57,22 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName returns an event name's prefix, with room for the API server's unique suffix.
+// eventName leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns at most limit bytes of s. It splits no UTF-8 character.
+// cut returns at most limit bytes, without splitting a UTF-8 character.
 func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
-// Event is an event that another controller wrote.
+// Event is another controller's event.
 type Event struct {
-	At                   time.Time // when the event happened last
-	Type, Reason, Object string    // Object is the Title of a rollout.Ref
+	At                   time.Time // the last time
+	Type, Reason, Object string    // Object is a Ref's Title
 	Count                int
 	Text                 string
 }
 
-// EventsOf returns a namespace's events since a time, except gitrollout's own. It reads the core API, because in older
-// clusters the ClusterRole view does not allow events.k8s.io.
+// EventsOf returns a namespace's events since a time, except gitrollout's. It reads the core API, because in older
+// clusters the ClusterRole view lacks events.k8s.io.
 func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
 	defer cancel()

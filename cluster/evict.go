@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, and marks it as terminating in the cache. A missing pod is no error. Evict uses the client's own
-// rights, so that service accounts need no right to delete pods.
+// Evict deletes a pod, and marks it as terminating in the cache. A missing pod is no error. It uses the client's own
+// rights, so that service accounts need none.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -12,19 +12,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is a client-go Reflector's store, which writes the objects of one or all namespaces to a table.
+// feed is a Reflector's store, which writes one or all namespaces to a table.
 type feed[R row] struct {
 	*table[R]
-	namespace string // "" for all namespaces, and for a cluster-scoped kind
+	namespace string // "" for all, or for a cluster-scoped kind
 
-	seen   string        // the newest resource version from lists and watches
-	newest string        // like seen, but also from gitrollout's own writes
-	asked  string        // the value of newest at the last request for a list
+	seen   string        // newest resource version of lists and watches
+	newest string        // seen, or from gitrollout's writes
+	asked  string        // newest at the last request for a list
 	synced chan struct{} // closed after the first list
-	err    error         // the newest error of a list or watch
-	begun  time.Time     // when a list or watch was requested; zero after its answer
-	lost   error         // the first error since the last success; nil after a success
-	since  time.Time     // when the outage of lost began
+	err    error         // newest error
+	begun  time.Time     // request of a list or watch; zero after its answer
+	lost   error         // first error since a success, or nil
+	since  time.Time     // begin of lost
 	failed chan struct{} // closed and replaced after each error
 }
 
@@ -49,7 +49,7 @@ func (f *feed[R]) ask() {
 	f.asked = f.newest
 }
 
-// Add stores an object that is new, or that now matches the selector.
+// Add stores a new object, or one that now matches the selector.
 func (f *feed[R]) Add(obj any) error {
 	r, err := f.read(obj)
 	if err != nil {
@@ -60,10 +60,10 @@ func (f *feed[R]) Add(obj any) error {
 	return nil
 }
 
-// Update stores a newer state of an object.
+// Update stores a newer state.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that was deleted or no longer matches the selector. obj is its last state.
+// Delete removes an object that is deleted or no longer matches. obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, but keeps newer rows. If the list is older than the version in the field asked, the
-// cluster was restored from a backup. Then Replace overwrites newer rows.
+// Replace stores a complete list, but keeps newer rows. If the list is older than the field asked, the cluster was
+// restored from a backup, and newer rows are overwritten.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -114,10 +114,10 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync does nothing, because the table has no queue.
+// Resync does nothing: the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer converts objects while the first list arrives, because 10,000 whole pods need too much memory.
+// Transformer converts objects during the first list, because 10,000 whole pods need too much memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -163,11 +163,10 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is the time after which an unanswered list or watch counts as failed. client-go would report it later,
-// after ten tries, once per second.
+// unanswered is when a list or watch counts as failed. client-go would report it after ten tries, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns since when, and why, the feed receives no changes. A nil error means that the feed works.
+// blind returns since when, and why, the feed receives no changes, or a nil error.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +185,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error at once, and other errors when end receives.
+// await waits for the first list. It returns a permanent error at once, others when end receives.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -14,13 +14,13 @@ func ownedFields(object map[string]any) map[string]any {
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports whether a managedFields entry is from gitrollout's apply, and not of a subresource.
+// isOwn reports an entry of gitrollout's apply, not of a subresource.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the last write's field manager, ignoring gitrollout and the status.
+// writerOf returns the last write's manager, except gitrollout and the status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -44,13 +44,13 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint digests the owned fields and their live values, to detect other managers' changes.
+// fingerprint digests owned fields with values, to detect other managers' changes.
 func fingerprint(fields map[string]any, live any) string {
-	raw, _ := json.Marshal(values(fields, live)) // cannot fail for JSON values
+	raw, _ := json.Marshal(values(fields, live)) // cannot fail
 	return rollout.Digest(raw, 16)
 }
 
-// values returns each field's value. A missing value is nil, and any other value of a leaf is in a list.
+// values returns each field's value: nil if missing; a leaf's in a list.
 func values(fields map[string]any, value any) any {
 	if len(fields) == 0 {
 		return []any{value}
@@ -65,8 +65,8 @@ func values(fields map[string]any, value any) any {
 	return out
 }
 
-// holds reports whether gitrollout owns exactly a desired object's fields. If the digest labels are also equal, an
-// apply changes nothing. holds compares no values, because gitrollout loses a field when another manager changes it.
+// holds reports whether gitrollout owns exactly a desired object's fields. With equal digest labels, an apply then
+// changes nothing. Values need no check: gitrollout loses a field when another manager changes it.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {
@@ -77,7 +77,7 @@ func holds(owned map[string]any, desired map[string]any) bool {
 
 func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return true // an empty node owns the whole value, with all fields in it
+		return true // an empty node owns the whole value
 	}
 	switch want := want.(type) {
 	case map[string]any:

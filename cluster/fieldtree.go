@@ -35,10 +35,10 @@ type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // a key may be missing, because the API server may set its default later
+	givenKeys keyRule = true // a key may be missing: the API server may set its default later
 )
 
-// step returns the value that a tree's key (element) selects, and whether it exists.
+// step returns the value at a tree's key, if it exists.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -82,7 +82,7 @@ func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns a tree's fields that a value lacks, or nil. A missing list element becomes one leaf.
+// dropped returns a tree's fields that a value lacks, or nil. A missing list element is one leaf.
 func dropped(fields map[string]any, value any) (out map[string]any) {
 	for element := range fields {
 		if element == "." {
@@ -105,14 +105,14 @@ func dropped(fields map[string]any, value any) (out map[string]any) {
 	return out
 }
 
-// areApart reports whether one tree owns only a map itself, and the other fields in this map. Such trees do not
-// overlap. For list elements it returns false, because an empty node owns the whole element.
+// areApart reports whether one tree owns only a map itself, the other fields in it, without overlap. For list elements
+// it is false, because an empty node owns the whole element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns a's fields that are not in b, or nil. A list element in both trees, a leaf in one, counts as
-// equal. The key "." alone is no difference.
+// difference returns a's fields that are not in b, or nil. A list element in both, a leaf in one, is equal. "." alone
+// is no difference.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
@@ -133,7 +133,7 @@ func difference(a, b map[string]any) map[string]any {
 	return out
 }
 
-// paths lists the leaves of a field tree, such as spec.ports[{"port":80}].name.
+// paths lists a tree's leaves, such as spec.ports[{"port":80}].name.
 func paths(fields map[string]any, at string) []string {
 	if len(fields) == 0 {
 		return []string{strings.TrimPrefix(at, ".")}

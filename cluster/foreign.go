@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if an object to generate for a release exists outside the app. Otherwise, gitrollout
-// would take over that object, and delete it at the end of the release.
+// refuseForeign refuses to generate an object for a release that exists outside the app. gitrollout would take it over,
+// and delete it at the end of the release.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// healthOf returns an object's health and its reason, both "" for a healthy object.
+// healthOf returns health and reason, both "" if healthy.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // healthy, or the kind's status is unknown
+		return "", "" // healthy, or of unknown status
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
@@ -33,7 +33,7 @@ const maxWhy = 500
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. It ignores objects of another cluster's app of the same name.
+// note ignores objects of another cluster's app of the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the last log lines of a Job's newest pod, or why there are none. It returns "" if the Job wants no
-// log.
+// jobLog returns the last lines of a Job's newest pod, or why there are none, or "" if the Job wants none.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -30,7 +29,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	// LimitBytes cuts the end of the selected lines, so the last lines may be missing.
+	// LimitBytes cuts the selected lines' end.
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: new(int64(50)), LimitBytes: new(int64(64 << 10)),
 	}).DoRaw(ctx)
@@ -40,7 +39,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the name of the first failed container, or else of the first container.
+// spoke returns the first failed container, or else the first.
 func spoke(pod corev1.Pod) string {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	failed, _ := rollout.Find(all, func(c corev1.ContainerStatus) bool {

@@ -19,18 +19,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a kind of objects, with its watch. The watch selects rollout.LabelApp, so that it need not read 50,000 other
-// Secrets. Workloads are watched without a selector.
+// kind is a watched kind. The watch selects rollout.LabelApp, to skip 50,000 other Secrets, except for workloads.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // the first list has taken longer than listTimeout
+	late       atomic.Bool // the first list exceeded listTimeout
 }
 
-// key omits a cluster-scoped object's namespace, even if a manifest gives one.
+// key omits a cluster-scoped object's namespace, even from a manifest.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -38,22 +37,22 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds the watched kinds of all objects that were applied or requested.
+// kinds holds the watched kinds of applied or requested objects.
 type kinds struct {
 	*background
 	anyKind
-	namespaces []string // Options.Namespaces
+	namespaces []string
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)
-	// runsPods reports whether a kind is a workload.
+	// runsPods reports workloads.
 	runsPods func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout limits a call's wait for a kind's first list. A list of 5,000 Deployments takes 0.3 s. Later, the client
-// retries in the background, and calls do not wait.
+// listTimeout limits a call's wait for a kind's first list (5,000 Deployments: 0.3 s). Later, the client retries in the
+// background, without waiting calls.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -75,13 +74,13 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if permanent(err) {
 		w.forget(k)
 	}
-	if apierrors.IsNotFound(err) { // the discovered resource is outdated
+	if apierrors.IsNotFound(err) { // outdated discovery
 		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is the error for an object or kind outside Options.Namespaces.
+// outside is the error for objects outside Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
@@ -93,7 +92,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching returns a kind and starts its watch, without waiting for the first list.
+// watching starts a kind's watch, without waiting for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	if k := w.known(gvk); k != nil {
 		return k, nil
@@ -111,7 +110,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.all[gvk]; k != nil {
-		return k, nil // another goroutine has started the watch meanwhile
+		return k, nil // started by another goroutine
 	}
 	k := &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
@@ -121,7 +120,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch, until the next call of watching.
+// forget ends a kind's watch until watching.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,13 +136,13 @@ func (w *kinds) known(gvk schema.GroupVersionKind) *kind {
 	return w.all[gvk]
 }
 
-// run fills a kind's table until forget is called or the client ends.
+// run fills a kind's table until forget or the client's end.
 func (w *kinds) run(k *kind) {
 	watching, stop := context.WithCancel(w.context())
 	k.stop = stop
 	selector := rollout.LabelApp
 	if w.runsPods(k.gvk) {
-		selector = "" // a workload has no app label before gitrollout adopts it
+		selector = "" // before adoption, a workload has no app label
 	}
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
@@ -166,19 +165,19 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends a kind's watch after the deletion of its CRD, which has deleted all objects.
+// noteGone ends the watch after the deletion of a CRD, which deletes all objects.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) || !k.live.inSync() {
-		return // the caller that waits for the first list reports the error
+		return // reported by the caller that waits for the first list
 	}
 	w.forget(k)
 	w.begin()
 	for _, f := range k.live.feeds {
-		_ = f.Replace(nil, "") // cannot fail: an empty list has no objects to read
+		_ = f.Replace(nil, "") // cannot fail
 	}
 }
 
-// ofRef returns a reference's kind in the watched version, or else the API server's preferred version.
+// ofRef returns the kind in the watched version, or else the API server's preferred one.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	k, ok := w.watched(ref)
 	if !ok {

@@ -13,12 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied has the applied object's digest. If the digest is equal and gitrollout owns the object's fields (see
-// holds), the object is not written again. It is no annotation, because the Deployment controller copies annotations to
-// ReplicaSets.
+// LabelApplied has the applied object's digest. If equal and gitrollout owns the fields (holds), the object is not
+// written again. It is no annotation, because the Deployment controller copies those to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of an applied object or workload.
+// live is an applied object's or a workload's record.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -26,22 +25,22 @@ type live struct {
 	app          string // rollout.LabelApp
 	cluster      string // rollout.AnnotationCluster
 	once         bool   // rollout.Object.CreateOnly
-	keep         string // the annotation that forbids pruning, with its value
+	keep         string // the annotation against pruning, with its value
 	terminating  bool
 	finalizers   string
 	applied      string        // LabelApplied
-	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
-	shared       bool          // another manager owns any of gitrollout's fields, or another tool has applied the object
-	writer       string        // the last field manager, except gitrollout, that changed the object
-	ownsReplicas bool          // gitrollout's manager owns spec.replicas
-	replicas     int64         // spec.replicas, -1 if it is not a number
+	print        string        // of gitrollout's fields, or ""
+	shared       bool          // another manager owns gitrollout's fields, or a tool has applied the object
+	writer       string        // last manager except gitrollout
+	ownsReplicas bool          // spec.replicas is gitrollout's
+	replicas     int64         // -1 if not a number
 	health       status.Status // "" if healthy
-	why          string        // the reason for health; "" if healthy
-	awaited      string        // why a CRD is not established yet; "" for other objects
+	why          string        // the reason, or ""
+	awaited      string        // why a CRD is not established, or ""
 	generation   int64
-	status       string    // as JSON, for kinds whose status a router may write; else ""
-	pending      string    // gitrollout's managed fields as JSON, until the first comparison with Git; then ""
-	workload     *workload // nil if the object does not run pods
+	status       string    // JSON, if a router may write it, or ""
+	pending      string    // gitrollout's managed fields (JSON) until compared with Git, then ""
+	workload     *workload // nil without pods
 }
 
 func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
@@ -74,7 +73,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		l.replicas = n
 	}
 	if _, known := c.applied.of(ref); owned != nil && l.applied != "" && !known {
-		raw, _ := json.Marshal(owned) // cannot fail for JSON values
+		raw, _ := json.Marshal(owned) // cannot fail
 		l.pending = string(raw)
 	}
 	var err error
@@ -88,7 +87,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether digest label and managed fields prove that the desired object is applied.
+// provenBy reports whether label and managed fields prove that the object is applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -97,7 +96,7 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// same compares all fields that Observe and Apply need.
+// same compares what Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
@@ -107,7 +106,7 @@ func (l *live) same(o *live) bool {
 	return a == b && reflect.DeepEqual(l.workload, o.workload)
 }
 
-// liveChanged calls OnChange for a changed object's app and former app.
+// liveChanged calls OnChange for the present and the former app.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

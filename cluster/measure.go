@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data without caching. The label, unless "", must have the value "true".
+// SecretData reads a Secret's data without caching. The label, unless "", must be "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -36,8 +36,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace is missing, the
-// Job exists, or a webhook does not support dry runs.
+// CheckJob validates a Job by a dry run, without unknown fields. It returns nil if the namespace is missing, the Job
+// exists, or a webhook does not support dry runs.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job or, if begun is true, sets state.Gone, because the Job
-// existed earlier. Another value of the annotation means another run's Job, and sets state.Taken.
+// EnsureJob returns a Job's state. It creates a missing Job or, if begun, sets state.Gone, because the Job existed
+// earlier. Another value of the annotation means another run's Job, and sets state.Taken.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -76,7 +76,7 @@ func (c *Client) EnsureJob(
 	case apierrors.IsNotFound(err):
 		c.kube.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) { // another process has created the Job meanwhile
+		if apierrors.IsAlreadyExists(err) { // by another process
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		}
 	}
@@ -88,14 +88,14 @@ func (c *Client) EnsureJob(
 	}
 	state, err = c.kube.jobState(ctx, live)
 	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
-	if live.Status.StartTime != nil { // when a suspended Job resumes, the Job controller sets startTime again
+	if live.Status.StartTime != nil { // when a suspended Job resumes, startTime is set again
 		state.Started = live.Status.StartTime.UTC()
 	}
 	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 
-// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with them. It drops unreadable owners.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with them, and drops unreadable ones.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -119,7 +119,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
-// stuck lists reasons of waiting containers that usually need a user's change.
+// stuck lists reasons that usually need a user's change.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

@@ -2,9 +2,8 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns an app's workloads and routes from the watch caches, including earlier Applies. It omits missing
-// objects, and routes of unwatched kinds. If a watch fails, the result has the last known state, and Unseen has the
-// reason.
+// Observe returns an app's workloads and routes from the watch caches, including earlier Applies, without missing
+// objects and unwatched kinds. If a watch fails, the result is the last known state, and Unseen the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -26,7 +25,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial, live.BreakGlass = 0, "" // these values belong to the other app
+			live.Serial, live.BreakGlass = 0, "" // the other app's
 		}
 		observed.Workloads[w] = live
 	}

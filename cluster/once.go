@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object without Force, because another writer may create it at the same time. Of an existing
-// object, it writes only labels and annotations, because a database may use the random content.
+// makeOnce creates an object without Force, because another writer may, too. Of an existing one, it writes only labels
+// and annotations: a database may use the random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -27,7 +27,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the CreateOnly annotation from a Secret that is no longer CreateOnly in Git.
+// nowAlways removes the annotation from a Secret that is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
@@ -39,6 +39,6 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // cannot fail for JSON values
+	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // cannot fail
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.MergePatchType, body: body})
 }

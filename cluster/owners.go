@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Other release controllers set these labels and annotations.
+// These are other release controllers' labels and annotations.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,10 +23,10 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is the maximum age of an active GitOps tool's last apply. These tools apply every few minutes.
+// recently is the maximum age of an active GitOps tool's apply, usually every few minutes.
 const recently = 10 * time.Minute
 
-// gitOps maps field managers to the names of GitOps tools.
+// gitOps maps field managers to GitOps tools.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
@@ -107,7 +107,7 @@ func (a anyKind) live(ctx context.Context, ref rollout.Ref, version string) (*un
 	return found, err
 }
 
-// workload looks for another controller of a workload's releases.
+// workload looks for another controller of releases.
 func (a anyKind) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -141,7 +141,7 @@ func (a anyKind) workload(
 	return a.argo(ctx, o)
 }
 
-// argo looks for an Argo Rollout's ReplicaSet with pods that the workload's matchLabels select.
+// argo looks for an Argo Rollout's ReplicaSet with pods that matchLabels select.
 func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, e
 		wanted[name], _ = value.(string)
 	}
 	if len(wanted) == 0 {
-		return rollout.Foreign{}, nil // a selector without matchLabels is not checked
+		return rollout.Foreign{}, nil // without matchLabels
 	}
 	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
 	if err != nil {
@@ -183,7 +183,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
-// toolSign looks for a GitOps tool that applied the object recently.
+// toolSign looks for a GitOps tool's recent apply.
 func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
@@ -202,7 +202,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, By is empty.
+// flagger returns a sign if a Flagger Canary owns the object, otherwise with empty By.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -212,7 +212,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
-// ownedBy returns the name of an object's controller with the group and kind, or else "".
+// ownedBy returns the controller's name if of the group and kind, or else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

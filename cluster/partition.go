@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for the first lists. If a watch fails, Observed.Unseen has the error. A
-// kind that the API server does not serve is no error, because it has no objects.
+// Know watches kinds of workloads, and waits for the first lists. A failed watch is in Observed.Unseen. A kind that the
+// API server does not serve is no error, because it has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -20,7 +20,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
 		if k := c.kinds.known(t.gvk); isNew && k != nil {
-			c.kinds.forget(k) // its watch selects only objects with an app label
+			c.kinds.forget(k) // its watch selects only app labels
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)
@@ -40,7 +40,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	}
 	gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind)
 	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.gvk == gvk })
-	revisions := w.kinds[len(w.kinds)-1].revisions // all kinds share the watch of ControllerRevisions
+	revisions := w.kinds[len(w.kinds)-1].revisions // all kinds share this watch
 	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)
 	return t, true
@@ -60,7 +60,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind describes a kind with ControllerRevisions. p has the paths of the fields.
+// partitionedKind describes a kind with ControllerRevisions and p's field paths.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -117,8 +117,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that the object lacks, or "". With minReadySeconds, the number of
-// available pods may be missing, because a controller may omit 0.
+// unsaid returns the first described status field that is missing, or "". With minReadySeconds, available pods may be
+// missing, because a controller may omit 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -129,9 +129,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods count for the base revision until the old pods fill the
-// partition, and then for the new revision. The controller's count limits the ready pods, because an in-place update
-// changes a pod's label while its old containers are still ready.
+// byCounts sets each revision's desired pods. Missing pods are the base revision's until the old pods fill the
+// partition, then the new one's. The controller's count limits ready pods: an in-place update changes a pod's label
+// while old containers are ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

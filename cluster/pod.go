@@ -14,11 +14,11 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // the node, for a DaemonSet's pod; else ""
-	pin         string    // the value of the label that identifies the pod's revision
-	readySince  time.Time // zero if the pod is not Ready
+	node        string    // for a DaemonSet's pod; else ""
+	pin         string    // value of the revision's label
+	readySince  time.Time // zero if not Ready
 	terminating bool
-	finished    bool // Succeeded or Failed: the pod does not restart, and its controller does not count it
+	finished    bool // Succeeded or Failed: not restarted, not counted by the controller
 	restarts    int
 	status      string
 	trouble     trouble
@@ -43,8 +43,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// An in-place update changes a pod's label while its old containers are still Ready. Earlier, the update sets a
-	// readiness gate to false.
+	// An in-place update changes a pod's label while its old containers are Ready. Before, it sets a readiness gate to
+	// false.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

@@ -20,27 +20,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLogLine is a log line's maximum length in bytes. Kubelets split lines at 16 KiB.
+// maxLogLine is in bytes. Kubelets split lines at 16 KiB.
 const maxLogLine = 64 << 10
 
 // PodLogs reads pods' logs.
 type PodLogs struct{ core *coreclient.CoreV1Client }
 
-// LogsOf returns a reader with the client's rights.
+// LogsOf returns a reader with c's rights.
 func LogsOf(c *Client) PodLogs { return PodLogs{c.kube.core} }
 
-// LogSource is a pod's container, with its newest run's state.
+// LogSource is a container with its newest run.
 type LogSource struct {
 	Namespace, Pod, Container string
 
-	Run   string // the id of the container's current or last run; "" before the first run
-	Waits string // why there is no run yet
-	Over  bool   // the run has ended, or there is none
-	Last  bool   // no further run will follow
+	Run   string // id of the current or last run, or ""
+	Waits string // why there is no run
+	Over  bool   // ended, or no run
+	Last  bool   // no further run
 }
 
-// Sources returns a pod's init containers and containers. It returns nil for a missing pod, another uid or another
-// revision's pin.
+// Sources returns a pod's init containers and containers, or nil for a missing pod, another uid or another pin.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -82,14 +81,14 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 
 // LogRange selects lines of a log.
 type LogRange struct {
-	Since  time.Duration // only lines that are younger than this; 0 for all
-	After  time.Time     // only lines after this time; zero for all
-	Tail   int           // only the last lines; -1 for all
-	Follow bool          // after the last line, wait for new lines until the container's run ends
+	Since  time.Duration // maximum age; 0 for all
+	After  time.Time     // zero for all
+	Tail   int           // last lines; -1 for all
+	Follow bool          // wait for new lines until the run ends
 }
 
-// Read calls line for each line of the container's current or last run. It returns the last line's time, for
-// LogRange.After, or line's error.
+// Read calls line for each line of the current or last run. It returns the last time, for LogRange.After, or line's
+// error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -97,7 +96,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	switch {
 	case !r.After.IsZero():
-		o.SinceTime = &metav1.Time{Time: r.After} // in whole seconds, so that the server may send lines again
+		o.SinceTime = &metav1.Time{Time: r.After} // whole seconds: lines may repeat
 	case r.Since > 0:
 		o.SinceSeconds = new(int64((r.Since + time.Second - 1) / time.Second))
 	}
@@ -109,7 +108,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line for each line without a time or after the given time. It returns the last time.
+// eachLine calls line for lines without a time or after the given one, and returns the last time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, maxLogLine+len(time.RFC3339Nano)+1)
@@ -122,7 +121,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		}
 		switch ended := errors.Is(err, io.EOF); {
 		case err != nil && !ended:
-			return last, err // the line is incomplete; the next Read gets it
+			return last, err // incomplete; the next Read gets it
 		case text == "":
 			return last, nil
 		}
@@ -130,7 +129,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		stamp, said, _ := strings.Cut(text, " ")
 		at, invalid := time.Parse(time.RFC3339Nano, stamp)
 		switch {
-		case invalid != nil: // a message from the kubelet, without a time
+		case invalid != nil: // the kubelet's message
 			said = text
 		case !at.After(after):
 			continue
@@ -146,7 +145,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainRead converts an error of reading logs or events. Its fix gives the user the missing right.
+// explainRead returns an error whose fix is the right to read logs or events.
 func explainRead(err error, ref rollout.Ref, verb, resource string) error {
 	explained := explain(err, ref, verb)
 	e := new(Error)

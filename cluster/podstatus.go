@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is the node controller's status reason for pods on an unreachable node.
+// nodeLost is the reason for pods on an unreachable node.
 const nodeLost = "NodeLost"
 
-// podStatus returns kubectl's STATUS column, as printPod does (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+// podStatus returns kubectl's STATUS, as printPod (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := cmp.Or(p.Status.Reason, string(p.Status.Phase))
 	if conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonSchedulingGated {
@@ -35,7 +35,7 @@ func podStatus(p *corev1.Pod) string {
 	return status
 }
 
-// initStatus returns the status of the first unfinished init container, and whether there is one.
+// initStatus returns the first unfinished init container's status, if any.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -53,7 +53,7 @@ func initStatus(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// isSidecar reports whether an init container has restartPolicy Always, so that it runs as long as the pod.
+// isSidecar reports restartPolicy Always: the container runs as long as the pod.
 func isSidecar(p *corev1.Pod, name string) bool {
 	c, _ := rollout.Find(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -67,7 +67,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return cmp.Or(t.Reason, how)
 }
 
-// containerStatus returns the first container's reason, or else the given status.
+// containerStatus returns the first container's reason, or else status.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -101,7 +101,6 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a pod's condition, or the zero value.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

@@ -16,7 +16,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders reasons by how well they explain a stalled release: "can never start" is above "is starting".
+// rank orders reasons for a stalled release: "can never start" is above "is starting".
 type rank int
 
 const (
@@ -50,7 +50,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates describes the first readiness gate that is not met, or returns "".
+// gates describes the first unmet readiness gate, or returns "".
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -71,7 +71,7 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 			return trouble{crashing, fmt.Sprintf("%s: CrashLoopBackOff%s", who, lastExit(s))}
 		case "ContainerCreating", "PodInitializing", "":
 			return trouble{starting, fmt.Sprintf("%s: is being created", who)}
-		default: // for example CreateContainerConfigError or RunContainerError
+		default: // such as CreateContainerConfigError
 			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
 		}
 	}
@@ -105,7 +105,7 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	return rollout.Count(int(restarts), "restart") + ", " + how
 }
 
-// lastLine returns the last line of a termination message, possibly a log's end.
+// lastLine returns a termination message's last line, possibly a log's.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble)
@@ -116,7 +116,7 @@ func joined(parts ...string) string {
 	return rollout.Cut(rollout.OneLine(strings.Join(kept, ": ")), maxTrouble)
 }
 
-// maxTrouble limits a reason's characters. Long output of schedulers or registries would fill the state branch.
+// maxTrouble is in characters. Long output of schedulers or registries would fill the state branch.
 const maxTrouble = 300
 
 func restarts(p *corev1.Pod) int {

@@ -15,19 +15,19 @@ type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // digest of the object, except LabelApplied
+	digest string // without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil if the same Apply must create the CRD first
+	kind   *kind  // nil if the Apply creates the CRD
 }
 
-// prepare adds gitrollout's labels and annotations to the metadata, but not to a pod template or selector. A new label
-// in a pod template would start a release. A label in a selector could never be removed.
+// prepare adds gitrollout's labels and annotations, but not to a pod template, which would start a release, or a
+// selector, which could never lose them.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
 		return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no apiVersion, no kind or no name"}
 	}
-	delete(d.object, "status") // the object's controller writes the status
+	delete(d.object, "status") // the controller's
 
 	metadata := without(o.Map("metadata"),
 		"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink")
@@ -49,9 +49,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object. prepare does not store the result, because most objects need no apply.
+// body encodes anew, because most objects need no apply.
 func (d *desired) body() []byte {
-	raw, _ := json.Marshal(d.object) // cannot fail: prepare has encoded it before
+	raw, _ := json.Marshal(d.object) // cannot fail
 	return raw
 }
 
@@ -62,7 +62,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server moved it, keys that leave Git would stay.
+// encodeStringData moves stringData to data. If the API server did, keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, in the order of pruneRank. It returns the candidates that no longer exist or
-// are not the app's, and why other objects stay. It continues after a refused deletion or an unreadable kind, and stops
-// at other errors. Prune may be repeated.
+// Prune deletes an app's former objects, in pruneRank's order. It returns candidates that no longer exist or are not
+// the app's, and why others stay. A refused deletion or unreadable kind does not stop it; other errors do. Prune may be
+// repeated.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -25,7 +25,7 @@ func (c *Client) Prune(
 		k, l, failed := c.candidate(ctx, app, ref)
 		if failed = explain(failed, ref, "list and watch"); failed != nil {
 			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
-				continue // the API server answers, so deletions of other kinds may succeed
+				continue // deletions of other kinds may succeed
 			}
 			return gone, kept, err
 		}
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // only a later call can show that the object is gone
+		if l.terminating || l.finalizers != "" { // gone only in a later call
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns the app's existing objects that Prune may delete, and why others stay.
+// Removable returns the objects that Prune may delete, and why others stay.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,11 +74,11 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil for a missing object or another app's or cluster's.
+// candidate returns the live object, or nil if missing or another app's or cluster's.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
-		return nil, nil, nil // the deletion of the CRD has deleted all objects of the kind
+		return nil, nil, nil // deleted with the CRD
 	}
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +93,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept returns why an object must not be deleted now, or "".
+// whyKept returns why not to delete an object now, or "".
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:
@@ -108,7 +108,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why Prune must never delete an object, or "". For example, a Namespace contains users' objects.
+// staysForGood returns why Prune never deletes an object, or "". A Namespace contains users' objects.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// ErrUnknownKind is the error for a kind that the API server does not serve.
+// ErrUnknownKind means that the API server does not serve a kind.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is the ErrUnknownKind for a kind that the API server serves in another version.
+// unserved is ErrUnknownKind for a kind in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -28,24 +28,24 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources maps kinds to API resources. Only a call for an unknown kind waits for a new discovery, because its CRD may
-// be new. client-go's deferred mapper would make all calls wait.
+// resources maps kinds to API resources. Only a call for an unknown kind waits for discovery, because its CRD may be
+// new. client-go's deferred mapper would make all calls wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
 	mu   sync.Mutex
-	last *look // the newest successful discovery, nil before the first
-	next *look // the discovery in progress, nil if there is none
+	last *look // newest success, or nil
+	next *look // in progress, or nil
 }
 
 type look struct {
-	done   chan struct{} // closed when the other fields are set
+	done   chan struct{} // closed when the others are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // the errors of group versions whose servers did not answer
+	unseen map[schema.GroupVersion]error // errors of groups that did not answer
 	err    error
 }
 
-// find returns a kind's resource. If the group's server did not answer, the error is not ErrUnknownKind.
+// find returns ErrUnknownKind only if the group's server answered.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -63,7 +63,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid stores errors of API groups, because restmapper ignores them.
+// candid stores API groups' errors, which restmapper ignores.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -75,7 +75,7 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find returns a kind's resource, by default in the API server's preferred version.
+// find uses the API server's preferred version by default.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// Another call's discovery may have begun before the CRD existed. Then start a second discovery.
+	// Another call's discovery may be older than the CRD.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -97,7 +97,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. If another call has started it, joined is true.
+// look waits for a discovery; joined: another call's.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

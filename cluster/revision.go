@@ -12,24 +12,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of an object that stores a workload's template, for example a ReplicaSet.
+// revision is the record of a stored template, for example a ReplicaSet.
 type revision struct {
 	stamp
-	kind      string // for example ReplicaSet
+	kind      string // such as ReplicaSet
 	hash      rollout.Hash
 	pin       rollout.Pin
 	number    int
-	template  string // digest of the pod template without pod-template-hash
+	template  string // digest, without pod-template-hash
 	created   time.Time
 	desired   int
-	pods      int // status.replicas, for ReplicaSets only
-	available int // status.availableReplicas, for ReplicaSets only
+	pods      int // ReplicaSet's status.replicas
+	available int // ReplicaSet's status.availableReplicas
 	late      bool
 	failure   string
 	configs   []configRef
 }
 
-// newRevision sets the fields that all kinds of revisions have.
+// newRevision sets the fields of all kinds.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{

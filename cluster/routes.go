@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes watches kinds of routes, so that Observe also returns another process's routes.
+// WatchRoutes watches kinds of routes, so that Observe returns another process's routes.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -22,7 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes returns the generation and status of routes whose kinds are watched.
+// observeRoutes returns watched routes' generation and status.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 			continue
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
-		_ = json.Unmarshal([]byte(l.status), &route.Status) // an error means that no status is stored
+		_ = json.Unmarshal([]byte(l.status), &route.Status) // fails if none is stored
 		seen[ref] = route
 	}
 	return seen
@@ -55,10 +55,10 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus limits a stored status. An HTTPRoute's status with 32 parents, Gateway API's maximum, has about 30 kB.
+// maxStatus limits a status. An HTTPRoute with Gateway API's maximum of 32 parents has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns a status as JSON if routers may write it, or else "".
+// statusOf returns JSON if routers may write the status, or else "".
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -71,8 +71,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint with the given pod-template-hash. It reads EndpointSlices,
-// because proxies get endpoints from EndpointSlices, not from pods.
+// Serves reports whether a Service has a ready endpoint with the pod-template-hash. It reads EndpointSlices, as proxies
+// do.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

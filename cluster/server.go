@@ -15,7 +15,7 @@ import (
 )
 
 // server sends requests for any kind, each with requestTimeout. The dynamic client refuses names such as "../", which
-// would address another kind or namespace.
+// would address other objects.
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
@@ -25,7 +25,7 @@ func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	return s.dynamic.Resource(k.resource).Namespace(k.key(ref).namespace)
 }
 
-// patch is one PATCH request, by default a server-side apply.
+// patch is a PATCH request.
 type patch struct {
 	kind    *kind
 	ref     rollout.Ref
@@ -55,7 +55,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete sends the observed object's uid, so that a newer object of the same name stays.
+// delete sends the observed uid, so that a newer object stays.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

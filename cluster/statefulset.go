@@ -23,7 +23,7 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus has the paths of the status fields of Deployments and StatefulSets.
+// appsStatus has status paths of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -36,7 +36,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports as newest, or nil if it is unknown.
+// updateRevisionOf returns the controller's newest revision, or nil if unknown.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -44,11 +44,11 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. A missing pod belongs to the base (old) revision if its ordinal is
-// below the partition, and else to the current revision. The current revision gets the StatefulSet's hash, because its
-// own annotation may be missing or outdated.
+// byOrdinals sets each revision's desired pods. A missing pod belongs to the base (old) revision below the partition,
+// else to the current one. The current revision gets the StatefulSet's hash, because its own annotation may be missing
+// or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // the index in out.Revisions, by ordinal
+	of := map[int]int{} // index in out.Revisions by ordinal
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}
@@ -74,7 +74,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag. The state is synced only with a known newest revision.
+	// The watch may lag: Synced needs a known newest revision.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts the requests to the API server since New, and the cached records.
+// Stats counts requests since New, and cached records.
 type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
-	DryRuns    int // the same verbs with dryRun, which change nothing
-	Reads      int // GET: single objects, lists, watches and discovery
-	LostEvents int // events that could not be written
-	Known      int // objects that this process has applied, or has found already applied
+	DryRuns    int // the same verbs with dryRun
+	Reads      int // GET: objects, lists, watches and discovery
+	LostEvents int // not written
+	Known      int // objects that this process applied, or found applied
 }
 
 // Stats returns the current counts.

@@ -21,12 +21,12 @@ type stamp struct {
 	key
 	uid     types.UID
 	version string    // resourceVersion
-	owner   types.UID // the controller's uid, "" for none
+	owner   types.UID // the controller's uid, or ""
 }
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner's uid from the controller reference. Names can be reused, and labels prove no ownership.
+// stampOf takes the owner's uid: names can be reused, and labels prove no ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -35,7 +35,7 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of a few hundred bytes. An object has 5 to 20 kB.
+// row is an immutable record of a few hundred bytes; an object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
@@ -46,17 +46,17 @@ type record[T any] interface {
 	row
 }
 
-// sameRow compares two records without the resource version.
+// sameRow ignores the resource version.
 func sameRow[T any, R record[T]](a, b R) bool {
 	x, y := *a, *b
 	R(&x).at().version, R(&y).at().version = "", ""
 	return reflect.DeepEqual(x, y)
 }
 
-// table holds a kind's newest known objects. After a write by gitrollout, it returns the written or a newer state.
+// table holds a kind's newest known objects. After gitrollout's write, it returns that state or a newer one.
 type table[R row] struct {
 	read    func(obj any) (R, error)
-	changed func(was, is R) // "was" is the zero value for a new row, and "is" for a deleted row
+	changed func(was, is R) // "was" is zero for a new row, "is" for a deleted one
 	feeds   []*feed[R]
 
 	mu    sync.RWMutex // also guards the feeds' fields
@@ -65,7 +65,7 @@ type table[R row] struct {
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace, or one feed for the whole cluster.
+// newTable has a feed for each namespace, or one for the cluster.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -107,7 +107,7 @@ func (t *table[R]) ownedBy(uid types.UID) []R {
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each is an iter.Seq of all rows. It holds the table's lock.
+// each is an iter.Seq that holds the table's lock.
 func (t *table[R]) each(yield func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -118,10 +118,10 @@ func (t *table[R]) each(yield func(R) bool) {
 	}
 }
 
-// put stores a row, unless the watch has stored a newer row or deleted the object.
+// put stores a row, unless the watch has a newer one or a deletion.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row read at the resource version asOf, unless the table is newer.
+// take stores a row read at asOf (resource version), unless the table is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -136,7 +136,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row whose object did not exist at the resource version asOf, unless the row is newer.
+// drop removes a row missing at asOf (resource version), unless it is newer.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -150,7 +150,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row of the same resource version without calling changed.
+// swap replaces a row of the same version without changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer compares resource versions. It returns false if either is not a number.
+// newer is false unless both versions are numbers.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
@@ -204,7 +204,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await waits until all feeds are in sync, or returns a failed or late feed's error.
+// await waits for all feeds, or returns a failed or late feed's error.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed has clients for built-in types. kubernetes.Clientset would make the program a tenth larger.
+// typed has few clients: kubernetes.Clientset would make the program a tenth larger.
 type typed struct {
 	apps      *appsclient.AppsV1Client
 	batch     *batchclient.BatchV1Client
@@ -23,7 +23,7 @@ type typed struct {
 	leases    *leasesclient.CoordinationV1Client
 }
 
-// newTyped returns clients that use protobuf, which halves the CPU time for decoding pods.
+// newTyped uses protobuf, which halves the CPU time for decoding pods.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"

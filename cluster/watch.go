@@ -63,7 +63,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading converts objects of a watch, which have the type O, to rows.
+// reading converts a watch's objects to rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -74,13 +74,13 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// errClosed reports that the server closed a watch without a response. After ten retries, client-go returns an empty
-// watch instead of an error.
+// errClosed means that the server closed a watch without a response. After ten retries, client-go returns an empty
+// watch instead.
 var errClosed = errors.New("the API server closes connections without a response")
 
-// runWatch fills a table until ctx ends. After a broken connection or an expired version, the reflector starts again
-// with a list. If this list is older than the known objects, the cluster was restored from a backup. A watch from the
-// last version, as in client-go, would get no events then.
+// runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. A list that
+// is older than the known objects means a restored backup; then a watch from the last version, as in client-go, would
+// get no events.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -109,27 +109,26 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			}
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // hide the error's type, so that the reflector starts with a new list
+				err = errors.New(err.Error()) // hide the type, so that the reflector lists again
 			}
 			return w, err
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Retry soon, because most connections recover in milliseconds, and then rarely, to spare a server that is
-		// down.
+		// Most connections recover in milliseconds; later, spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
 }
 
-// quiet makes client-go log nothing, because callers report the errors.
+// quiet silences client-go, because callers report errors.
 func quiet(ctx context.Context) context.Context {
-	return klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
+	return klog.NewContext(ctx, klog.Logger{})
 }
 
 // overloaded reports whether a list would overload the API server. Without etcd, it also returns 429, with
-// "initializing" in the message (k8s.io/apiserver/pkg/storage/cacher), but has no load.
+// "initializing" (k8s.io/apiserver/pkg/storage/cacher), but has no load.
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -16,24 +16,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind of objects that run pods. Each has an entry in workloadKinds.
+// workloadKind describes a kind that runs pods, in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	described    rollout.Partitioned                     // the field paths of a kind that is not built in
-	read         func(rollout.Object) (*workload, error) // reads all fields except gitrollout's annotations and labels
+	described    rollout.Partitioned                     // of a kind that is not built in
+	read         func(rollout.Object) (*workload, error) // without gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil if the kind has the same kind of revisions as the previous entry in workloadKinds.
+	// watchRevisions is nil if the previous entry has the same revisions.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, or nil. The parameter synced is true if the controller has seen
-	// the newest spec. The revisions are sorted, newest first.
+	// current returns the current template's revision, or nil. synced: the controller has seen the newest spec. revisions
+	// are newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
-	// pods returns a revision's pods, unsorted.
+	// pods returns a revision's, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-	// finish sets fields that depend on several revisions. It may be nil.
+	// finish sets fields of several revisions; may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
-	// inUse reports whether a revision has pods or may get new pods.
+	// inUse reports a revision with pods, or that may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true if each node gets a pod. readPod compares only kinds' names, so Kruise's DaemonSets count too.
+	// onNodes: each node gets a pod. readPod compares kinds' names, so Kruise's DaemonSets count.
 	onNodes bool
 }
 
@@ -46,7 +46,7 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload holds the additional fields of an object that runs pods. Workloads can be compared with ==.
+// workload has a workload's additional fields, comparable with ==.
 type workload struct {
 	hash           rollout.Hash
 	serial         int
@@ -54,28 +54,28 @@ type workload struct {
 	breakGlass     string // rollout.AnnotationBreakGlass
 	generated      bool   // with rollout.AnnotationGenerated
 
-	number               int    // the number of the newest revision; 0 if unknown
-	template             string // digest of the pod template
-	generation, observed int64  // the newest generation, and the newest generation that the controller has seen
-	replicas             int    // desired pods: spec.replicas, or the number of nodes
-	surge                int    // spec.strategy.rollingUpdate.maxSurge of a Deployment, in pods
-	total                int    // status: all pods, of any revision
-	updated              int    // status: pods of the current template
+	number               int    // newest revision; 0 if unknown
+	template             string // the pod template's digest
+	generation, observed int64  // newest, and seen by the controller
+	replicas             int    // desired: spec.replicas, or the nodes
+	surge                int    // a Deployment's maxSurge, in pods
+	total                int    // status: pods of any revision
+	updated              int    // status: of the current template
 	available            int    // status: available pods
 	failure              string
-	revised              bool // a new template gets a ReplicaSet, because the Deployment is not paused
+	revised              bool // not paused: a new template gets a ReplicaSet
 
-	// Only kinds with a partition have the following fields.
+	// Only with a partition:
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
+	partition, first int    // pods that keep base, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
 	strays           int    // see rollout.ObservedWorkload
-	room             bool   // spec has maxUnavailable; an API server without the feature drops the field
-	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
-	unsaid           string // a required status field that the object lacks, or ""
+	room             bool   // maxUnavailable is set; an API server without the feature drops it
+	updatedReady     int    // status: ready pods of the current template, or -1
+	unsaid           string // a required, missing status field, or ""
 }
 
-// readWorkload returns a record's workload, or nil if the object does not run pods.
+// readWorkload returns nil if the object runs no pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -96,7 +96,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that has a workload in Git, for workloads without an app label
+	owners map[rollout.Workload]string // apps of workloads in Git without an app label
 	more   []*workloadTable
 }
 
@@ -104,7 +104,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // why the objects cannot be watched; nil while the watch works
+	unseen    error // why the watch fails, or nil
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -153,8 +153,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of built-in
-// kinds and of the workloads' kinds, and reports the first failure.
+// unseen returns why these workloads' state may be outdated, or "": the first failed watch of built-in kinds or the
+// workloads' kinds.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -180,7 +180,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// appOf returns the app in an object's label. For an unlabelled workload, it returns the app that Observe recorded.
+// appOf returns the label's app or, for an unlabelled workload, Observe's.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -255,8 +255,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))
 	})
 	current := k.current(d, out.Synced, revisions)
-	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// Complete is true when "kubectl rollout status" succeeds.
+	out.Synced = out.Synced && (current != nil || !d.revised) // the watch may lag
+	// Complete is as in "kubectl rollout status".
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -272,8 +272,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
-// revisions that may get new pods.
+// userOf returns a user of the ConfigMap or Secret, or "", including terminating pods, and revisions that may get pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {

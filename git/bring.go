@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot returns a snapshot of a commit, and fetches a missing commit by id. Errors: ErrNotFound (also
-// fs.ErrNotExist), ErrAuth, ErrUnreachable.
+// Snapshot returns a snapshot of a commit, and fetches a missing one by id. Errors: ErrNotFound (also fs.ErrNotExist),
+// ErrAuth, ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 	return id, st, err
 }
 
-// Held returns a snapshot of a commit in memory, or false.
+// Held returns a snapshot from memory, or false.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
 	if st, held := r.held(id); held && err == nil {
@@ -40,8 +40,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return nil, false
 }
 
-// Bring fetches missing commits, with one request if the server has all of them. The result missing lists the commits
-// that the server does not send. Errors: ErrAuth, ErrUnreachable.
+// Bring fetches missing commits, with one request if the server has all. It returns the commits that the server does
+// not send. Errors: ErrAuth, ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -70,7 +70,7 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll fetches missing commits, and returns the commits that the server lacks or refuses.
+// ensureAll returns the commits that the server lacks or refuses.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
@@ -85,8 +85,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches each commit that the server sends. If the server lacks any commit, git refuses the whole request
-// and names only one missing commit.
+// bringByID fetches each commit that the server sends. If any is missing, git refuses the whole request and names only
+// one.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -107,7 +107,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server refuses commits that are on no branch, without naming them. So fetch each half separately.
+	// The server refuses commits on no branch without naming them, so fetch each half separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none, in one session. v2 is true if the server speaks protocol version 2.
+// bringAll fetches all commits or none. v2 means protocol version 2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the ids of commits that the server has. If the server cannot tell, it returns all ids.
+// thoseThere returns the commits that the server has; all, if the server cannot tell.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -148,7 +148,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory fetches the branches' whole history, because some servers refuse requests by commit id.
+// bringByHistory fetches the branches' whole history, because some servers refuse requests by id.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

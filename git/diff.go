@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is a path that differs between two snapshots. A missing path has the zero Entry. A directory in only one
-// snapshot gives a Change for each of its files.
+// Change is a path that differs between two snapshots. A missing path has the zero Entry. A directory in only one gives
+// a Change for each file.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
 // Changes lists the files, links and submodules below dir ("" for the root) that differ, sorted by path element.
-// Skipping directories with equal ids takes 2 ms for 5,000 apps (go-git's DiffTree 800 ms).
+// Skipping equal directories takes 2 ms for 5,000 apps (go-git's DiffTree 800 ms).
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ type differ struct {
 	changes  []Change
 }
 
-// pair compares the two snapshots' entries at a path. An entry with mode 0 is missing.
+// pair takes an entry with mode 0 as missing.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil
@@ -58,7 +58,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns the entries of e if e is a directory. Otherwise, side stores e in leaf.
+// side returns the entries of a directory. Otherwise, side stores e in leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

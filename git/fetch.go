@@ -13,13 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Each kind of operation has a lane, so that a hanging operation delays
-// only its kind.
+// lane admits one network operation at a time. Each kind has a lane, so that a hanging operation delays only its kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork calls do while it holds the lane, and within the time limit.
+// onNetwork calls do in the lane, within the time limit.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -38,9 +37,9 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up all branches with one request, and downloads new heads except proposals with a second. If no signing
-// key accepts the newest commit, Main is an older accepted commit. If the configuration in Git names another state
-// branch, Fetch repeats the lookup. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
+// Fetch looks up all branches with one request, and downloads new heads except proposals with a second. If no key
+// accepts the newest commit, Main is an older accepted one. If the configuration in Git renames the state branch, Fetch
+// looks up again. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -55,7 +54,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 			return err
 		}
 		again, err := r.fetch(ctx)
-		heads.State, heads.Proposals = again.State, again.Proposals // keep Main, which is already checked
+		heads.State, heads.Proposals = again.State, again.Proposals // Main is already checked
 		return err
 	})
 	if err != nil {
@@ -117,7 +116,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the heads of a lookup. It keeps heads of pushes with numbers above before.
+// update downloads and stores a lookup's heads, except of branches with a push above before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -145,9 +144,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits in up to three attempts. The first tells the server that the mirror has its heads with all
-// their history, so files may be missing after a revert. The second names only the heads (80 ms of the server's CPU at
-// 5,000 folders), the third nothing. The first is skipped unless the mirror has an older head of each branch (ahead).
+// bring downloads commits in up to three attempts. The first claims the heads with all history, so files may be missing
+// after a revert; it needs an older head of each branch (ahead). The second names only the heads (80 ms of the server's
+// CPU at 5,000 folders), the third nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -178,7 +177,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // commits between old and new heads may have missing files, so do not keep them
+	if q.Between() { // commits between heads may lack files: do not keep them
 		into = newStore()
 		into.under = st
 	}

@@ -10,16 +10,16 @@ import (
 )
 
 type followed struct {
-	configured string // the last commit whose configuration was read
+	configured string // the last commit with read configuration
 
-	judged  string // the last checked head, and the version of the keys with which it was checked
-	trusted string // the last head with an accepted signature; "" if there was none
+	judged  string // the last checked head, and the keys' version
+	trusted string // the last accepted head, or ""
 	refused *rollout.Refusal
-	base    string // the commit that is read instead of a refused head
+	base    string // read instead of a refused head
 }
 
-// judge checks the signature of heads.Main. If no key accepts it, judge sets heads.Refused, and sets Main to the last
-// accepted head. After a restart, Main becomes the newest signed commit, of which only the configuration is used.
+// judge checks the signature of heads.Main. If refused, judge sets heads.Refused, and Main to the last accepted head.
+// After a restart, Main is the newest signed commit, of which only the configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -65,8 +65,7 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch's name from a commit's configuration. It ignores a missing or invalid
-// configuration, because other code reports it.
+// followStateBranch reads the state branch from a commit's configuration. Other code reports a missing or invalid one.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -90,8 +89,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps
-// *rollout.InvalidError means no accepted signature. After any other error, the signer is unknown.
+// Approve returns the signer of the commit or merge that introduced a promotion file. An error with
+// *rollout.InvalidError means no accepted signature; after others, the signer is unknown.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -12,21 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved means that a signature is missing or not accepted.
+// ErrUnapproved means a missing or refused signature.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are the numbers of commits that Introducer and Merge fetch in turn. 50 commits nearly always suffice.
+// depths are the commits that Introducer and Merge fetch in turn. 50 nearly always suffice.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the numbers of commits that Log fetches in turn. The factor is about five, so that a short log
-// downloads little, and a long log takes few requests.
+// logDepths are the commits that Log fetches in turn. A factor of about five keeps downloads small and requests few.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log calls visit for a commit and its ancestors along first parents, until visit returns false or for limit commits.
-// whole is true if visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's
-// error unchanged.
+// whole: visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error
+// unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -42,7 +41,7 @@ func (r *Repo) Log(
 				return false, err
 			}
 			if !ok {
-				break // the next step fetches this commit
+				break
 			}
 			visited++
 			if more, err := visit(s); err != nil || !more {
@@ -60,7 +59,7 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
+// Line lists the commits from `after` to upTo along first parents, oldest first, both included. If `after` is "", the
 // list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` or the root is over a thousand
 // commits back, ErrAuth, ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
@@ -82,8 +81,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the newest commit along first parents that the verifier accepts. Errors: ErrUnapproved if a
-// thousand commits have none, ErrNotFound, ErrAuth, ErrUnreachable.
+// LastSigned returns the newest accepted commit along first parents. Errors: ErrUnapproved if a thousand commits have
+// none, ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -97,9 +96,8 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns the signer of the commit that introduced the current content of a path. This is either
-//   - the commit that wrote the content, or
-//   - a merge whose first parent did not have the content.
+// Introducer returns the signer of the commit that wrote the current content of a path, or of a merge whose first
+// parent lacked the content.
 //
 // Errors: ErrUnapproved if no such signature is accepted or the content is older than a thousand commits; ErrNotFound
 // if the path does not exist; ErrAuth and ErrUnreachable.
@@ -117,7 +115,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history fetches d commits of history, including the commit, with their files.
+// history fetches d commits of history with their files.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -137,7 +135,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
-	// ok is false if the commit is missing, or if an interrupted download left out some files.
+	// An interrupted download may have left out files.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -153,7 +151,7 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk limits the visited commits. It exceeds maxDepth, because with merges there are several commits at each depth.
+// maxWalk exceeds maxDepth, because merges give several commits at each depth.
 const maxWalk = 20_000
 
 var errShallow = errors.New("the history is not deep enough")
@@ -194,7 +192,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The recursion for the other parents is shallow, as merges are rare.
+		// The recursion is shallow, as merges are rare.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -204,7 +202,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents of s that have this entry at w.path. first is true if the first parent has it.
+// parentsWith returns the parents with this entry at w.path. first: the first parent has it.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)
@@ -226,7 +224,7 @@ func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot
 	return having, first, nil
 }
 
-// Recorded lists the commits after `after`, up to upTo, oldest first. Each has its changed app states, if readable.
+// Recorded lists the commits after `after` up to upTo, oldest first, with their changed app states, if readable.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

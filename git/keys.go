@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). A path "" disables its check.
+// KeyFiles has the paths of accepted keys (allowed_signers; Keyring: OpenPGP). "" disables a check.
 type KeyFiles struct {
-	Commits   string // keys that must sign a commit of the users' branch before gitrollout uses it
-	Keyring   string // OpenPGP keys for the same commits; if both files are set, a key in either file suffices
-	Promoters string // keys that must sign the commit or merge of a promotion file
-	State     string // keys that must sign the newest commit of the state branch
+	Commits   string // must sign the users' branch's commits
+	Keyring   string // OpenPGP keys for the same; a key in either file suffices
+	Promoters string // must sign a promotion file's commit or merge
+	State     string // must sign the state branch's newest commit
 }
 
-// Keys holds the keys of KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
+// Keys holds the keys, which each Fetch reads again. Keys is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -27,7 +27,7 @@ type Keys struct {
 
 type accepted struct{ commits, promoters, state sign.Policy }
 
-// OpenKeys reads the files, because an error in a file must prevent the start. It returns nil without paths.
+// OpenKeys reads the files, because an error must prevent the start. It returns nil without paths.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -36,7 +36,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files, and parses files that have changed. After an error, the keys of the last read stay in force.
+// Read parses changed files. After an error, the last keys stay in force.
 func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
@@ -65,7 +65,7 @@ func (k *Keys) Version() string {
 	return strconv.Itoa(reads)
 }
 
-// Files returns the paths of the key files, or the zero value if k is nil.
+// Files returns the key files' paths, or the zero value if k is nil.
 func (k *Keys) Files() KeyFiles {
 	if k == nil {
 		return KeyFiles{}
@@ -73,13 +73,13 @@ func (k *Keys) Files() KeyFiles {
 	return k.files
 }
 
-// Commits returns the keys for heads of the users' branch.
+// Commits returns the keys for the users' branch.
 func (k *Keys) Commits() sign.Policy { return k.last().commits }
 
 // Promoters returns the keys for promotion files.
 func (k *Keys) Promoters() sign.Policy { return k.last().promoters }
 
-// State returns the keys for the newest commit of the state branch.
+// State returns the keys for the state branch.
 func (k *Keys) State() sign.Policy { return k.last().state }
 
 func (k *Keys) last() accepted {
@@ -87,15 +87,15 @@ func (k *Keys) last() accepted {
 	return a
 }
 
-// Signer signs with the key in a file. It reads the file for each commit, and parses it again only after a change.
+// Signer signs with the key in a file, which it reads for each commit and parses after a change.
 type Signer struct {
 	File       string
-	Passphrase string // passphrase of the key, "" for none
+	Passphrase string
 
 	key wire.Parsed[*sign.Key]
 }
 
-// Read returns the key, or why the key cannot be used.
+// Read returns the key, or why it cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	files := []wire.File{{Purpose: "signing key", Name: s.File}}
 	return s.key.Read(files, func(data [][]byte, _ *sign.Key) (*sign.Key, error) {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict. For other
-// commits, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict; for other
+// commits, the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // the server does not have the parent, so the parent is no ancestor of onto
+		return rollout.Merge{}, nil // without the parent on the server, onto has no such ancestor
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns the changes from base to s. Clean is true if all are files, and target equals base at each changed path.
+// pick sets Clean if all changes are files, and target equals base at each path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -49,7 +49,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 				return m, err
 			}
 		default:
-			m.Clean = false // a symbolic link or submodule, which gitrollout never proposes
+			m.Clean = false // a link or submodule, which gitrollout never proposes
 		}
 		now, _, err := target.Lookup(c.Path)
 		if err != nil {
@@ -60,7 +60,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends reports whether from is an ancestor of commit, at most a thousand commits back.
+// descends reports whether from is an ancestor, at most a thousand commits back.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -76,12 +76,12 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the numbers of commits that Outside fetches in turn, without files: 200 bytes per commit.
+// graphDepths are the commits that Outside fetches in turn, without files: 200 bytes each.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A commit's id is a hash over
-// its parents, so a server cannot forge ancestors. Commits that a partial response omits count as outside. If the
-// server lacks commit, the error is ErrNotFound.
+// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A commit's id hashes its
+// parents, so a server cannot forge ancestors. Commits that a response omits are outside. Without commit, the error is
+// ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history up to a depth, without files if the server supports filters.
+// graph fetches a commit's history, without files if the server supports filters.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -125,7 +125,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought. whole is false if a visited commit's parents are unknown.
+// lineage deletes commit and its ancestors from sought. whole is false if parents are unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -155,7 +155,7 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 
 const mostParents = 10_000
 
-// noteParents records the parents of commits between old and new heads, for descends.
+// noteParents records parents between old and new heads, for descends.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,29 +13,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds heads and objects, and does no I/O. Copies of a Repo share one mirror.
+// mirror holds heads and objects, without I/O. Copies of a Repo share one.
 type mirror struct {
-	cluster string // "" if proposals are not looked up
-	refs    string // Options.Refs
+	cluster string // "" without proposals
+	refs    string
 
 	mu        sync.Mutex
 	stateRef  string // short name
-	policyRef string // short name; "" if there is none
-	branch    string // short name; "" until the server has sent its default branch
+	policyRef string // short name, or ""
+	branch    string // short name; "" until the server sent its default
 	store     *store
-	live      int64                             // size of the store after the last call of renew
-	downloads int                               // downloads in progress
-	heads     rollout.Heads                     // the latest known heads; Main is "" before the first Fetch
-	arrived   int                               // number of successful pushes so far
-	pushed    map[string]pushed                 // pushes that the last lookup may not show; the key is the branch
-	uses      int                               // number of reads of commits that are not heads
-	recent    map[plumbing.Hash]int             // the key is a commit, and the value is the number of its last read (uses)
-	gone      map[plumbing.Hash]string          // the key is a commit that the server lacked, the value is heads.Main then
-	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit, and the value is its parents; see noteParents
+	live      int64                             // size of the store after renew
+	downloads int                               // in progress
+	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
+	arrived   int                               // successful pushes
+	pushed    map[string]pushed                 // by branch; the last lookup may not show these pushes
+	uses      int                               // reads of commits that are not heads
+	recent    map[plumbing.Hash]int             // the last read (uses) by commit
+	gone      map[plumbing.Hash]string          // heads.Main when the server lacked the commit
+	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the recently read commits that renew keeps besides the heads. It suffices for 1,000 commits with
-// different 40 KB trees of 1,000 apps.
+// recentBytes limits the recently read commits that renew keeps besides the heads: 1,000 commits with different 40 KB
+// trees of 1,000 apps.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -58,21 +58,21 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	return nil
 }
 
-// Branch returns the users' branch. It is "" before the first Fetch if Options.Branch is "".
+// Branch returns the users' branch, or "" before the first Fetch if Options.Branch is "".
 func (m *mirror) Branch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.branch
 }
 
-// StateBranch returns the state branch. It is "" if Options sets neither Cluster nor StateBranch.
+// StateBranch returns the state branch, or "" without Options.Cluster and StateBranch.
 func (m *mirror) StateBranch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stateRef
 }
 
-// held returns the store if it has a commit with all its objects, and marks the commit as used.
+// held returns the store if it has a complete commit, and marks the commit as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use marks a commit as most recently used, for renew. The caller holds mu.
+// use requires that the caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -91,7 +91,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches, if st has them. A short list keeps the negotiation short.
+// haves returns the users' and state heads, if st has them. A short list keeps the negotiation short.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +125,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns heads.Main and the commits to request. Until Main changes, it omits commits that the server lacked.
+// wanted returns heads.Main and the commits to request. Until Main changes, commits that the server lacked are omitted.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	}), m.heads.Main
 }
 
-// taken marks fetched commits as used, and returns missing ones. taken records main for missing commits; see wanted.
+// taken marks fetched commits as used, and returns missing ones with main recorded; see wanted.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,14 +153,14 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed is the last push to a branch. The field id is the pushed commit, or "" after a deletion.
+// pushed is the last push to a branch. id is "" after a deletion.
 type pushed struct {
-	number int // sequence number of the push
+	number int
 	id     string
 }
 
-// overtaken replaces the heads of branches that were pushed after the lookup began, because its result may be older
-// than the push. The next lookup corrects these heads. The caller holds mu.
+// overtaken replaces the heads of branches that were pushed after the lookup began, as the result may be older. The
+// next lookup corrects them. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -170,7 +170,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets the head of a configured branch. For a proposal, id "" removes the head.
+// place sets a branch's head. For a proposal, id "" removes it.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -195,7 +195,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster, "")
 }
 
-// land adds pushed commits and moves the mirror's heads, so that Fetch need not download the commits.
+// land adds pushed commits and moves heads, so that Fetch downloads less.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,18 +205,18 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// If the parent's objects are missing, the commit is incomplete, and its next read fetches it.
+			// If the parent's objects are missing, the next read fetches the commit.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
-		if m.heads.Main != "" { // before the first Fetch, there are no heads to move
+		if m.heads.Main != "" { // before the first Fetch, there are no heads
 			m.place(&m.heads, c.Ref.Short(), id)
 		}
 	}
 	m.renew()
 }
 
-// filling returns the store for a download. renew does not replace this store before the call of done.
+// filling returns the store for a download. renew does not replace it before done.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,8 +228,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew copies the objects of heads and recently read commits into a new store. renew does nothing during a download,
-// or before growth by a seventh plus 1 MiB. Snapshots keep the old store. The caller holds mu.
+// renew copies the objects of heads and recently read commits into a new store. During a download, or before growth by
+// a seventh plus 1 MiB, renew does nothing. Snapshots keep the old store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -238,7 +238,7 @@ func (m *mirror) renew() {
 	fresh := newStore()
 	for _, head := range []string{m.heads.Main, m.heads.State, m.heads.Policy} {
 		if !m.moveTo(fresh, plumbing.NewHash(head)) {
-			return // an object is missing, so keep the old store
+			return // an object is missing
 		}
 	}
 	_, most := fresh.usage()
@@ -253,7 +253,7 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into fresh. It returns false if an object is missing. The caller holds mu.
+// moveTo returns false if an object is missing. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -12,7 +12,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef returns the full ref of "main" or "refs/heads/main".
+// branchRef accepts "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)
@@ -22,7 +22,7 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// parseID parses a full commit id. It refuses abbreviations, which may be ambiguous.
+// parseID refuses abbreviations, which may be ambiguous.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
@@ -30,7 +30,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misread (as git fsck --strict does).
+// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misread (git fsck --strict).
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)

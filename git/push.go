@@ -15,15 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes a commit for each update, and moves all branches atomically if the server can, as git, GitHub, GitLab and
-// Gitea do. Other servers get the updates one by one, until one fails.
+// Push makes a commit for each update, and moves all branches atomically on servers that can (git, GitHub, GitLab,
+// Gitea). On others, updates are sent one by one until one fails.
 //
-// Push returns the new head of each branch that it does not delete. It skips an update that changes no file, or whose
-// commit is already the head. Without updates, it sends nothing.
+// Push returns the new heads. It skips an update that changes no file, or whose commit is already the head.
 //
-// Errors: ErrConflict if a branch was not at Old; then an atomic push has written nothing. ErrRejected if a hook or
-// branch protection refused the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push
-// makes the same commits.
+// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
+// branch protection refused. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push makes the
+// same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -57,7 +56,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare adds a valid update's objects to made. send is false if the update changes nothing.
+// prepare adds a valid update's objects to made. send is false without a change.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -105,7 +104,7 @@ func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Upda
 	return into.Keep(plumbing.CommitObject, data), nil
 }
 
-// commandOf validates an update and returns the command for its ref. Only proposals may be deleted or force-pushed.
+// commandOf validates an update. Only proposals may be deleted or force-pushed.
 func commandOf(u rollout.Update) (c wire.Command, err error) {
 	if c.Ref, err = branchRef(u.Branch); err != nil {
 		return c, err
@@ -129,7 +128,6 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies edits to a root tree, which may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -173,9 +171,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve returns the reason of a failed push, or nil if all refs are at their new ids. It looks up the refs, because
-// git's "failed to update ref" means a moved ref, a lock or a full disk. If two pushes in a row find a locked ref that
-// has not moved, the error is ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// resolve returns why a push failed, or nil if all refs moved. It looks them up, because git's "failed to update ref"
+// means a moved ref, a lock or a full disk. If two pushes in a row find a locked, unmoved ref, the error is
+// ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -221,7 +219,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 const CommitAttempts = 5
 
 // CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the Snapshot (empty for a
-// new branch), and sets only Edits, Message and When. If nothing changed, the id is "".
+// new branch), and sets only Edits, Message and When. Without a change, the id is "".
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {
@@ -259,9 +257,9 @@ func (r *Repo) CommitToBranch(
 	}
 }
 
-// Compact replaces a branch's head (base) with a commit that has the same files and no parent. A new branch (archive)
-// keeps the old head; without atomic pushes, the archive is pushed first. Errors: ErrConflict if the head is not base
-// or the archive exists, ErrRejected if the server refuses the forced push.
+// Compact replaces a branch's head (base) by a commit with the same files and no parent. A new branch (archive) keeps
+// the old head, pushed first if pushes are not atomic. Errors: ErrConflict if the head is not base or the archive
+// exists, ErrRejected if the server refuses the forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

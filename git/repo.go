@@ -10,36 +10,36 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options selects the repository to mirror and its branches.
+// Options selects the repository and its branches.
 type Options struct {
-	// URL is an https, http, ssh, git or file URL, or user@host:path, or a local path. Open removes its user name and
-	// password, and uses both if Auth has no HTTP credentials.
+	// URL is an https, http, ssh, git or file URL, user@host:path, or a local path. Open removes its user name and
+	// password, and uses them if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch and the proposal branches; "" selects none. Before the first Fetch, the state
-	// branch is rollout.StateBranch(Cluster).
+	// Cluster selects the state and proposal branches; "" selects none. Before the first Fetch, the state branch is
+	// rollout.StateBranch(Cluster).
 	Cluster string
 	// Refs begins the branches' full names (default refs/heads/; for a clone's origin refs/remotes/origin/).
 	Refs string
 	// StateBranch overrides the name in the configuration.
 	StateBranch string
-	// Policy is another branch to fetch; "" for none.
+	// Policy is another branch to fetch, or "".
 	Policy string
 	// Keys are the accepted signing keys. nil requires no signatures.
 	Keys *Keys
-	// Identity is the author and committer of pushed commits (default Self).
+	// Identity authors and commits pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, signs a commit object. Equal commits must get equal signatures, for repeated pushes.
+	// Sign, if set, signs a commit object. Equal commits need equal signatures, for repeated pushes.
 	Sign func(commit []byte) ([]byte, error)
 	// Timeout limits each operation (default 2 minutes). MaxBytes limits each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror in memory, safe for concurrent use. A network operation waits only for operations of the
-// same kind. Reads from memory never wait.
+// Repo is a shallow mirror in memory, safe for concurrent use. A network operation waits only for its kind. Reads from
+// memory never wait.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -48,12 +48,12 @@ type Repo struct {
 	looking, bringing, pushing lane
 
 	followed *followed    // guarded by the lane looking
-	raced    *atomic.Bool // the last push found a locked ref, although no ref had moved
+	raced    *atomic.Bool // the last push found a locked ref that had not moved
 
 	*mirror
 }
 
-// Open checks options, keys and known hosts. It does not connect, because the Git server may start later.
+// Open checks options, keys and known hosts, without a connection, because the server may start later.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits need not wait for r's.
+// Beside returns a Repo with the same mirror, whose pushes and downloads of older commits do not wait for r's.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -100,7 +100,7 @@ func (r *Repo) Beside() *Repo {
 // Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats counts a Repo's operations since Open, and the objects and bytes in its store.
+// Stats counts operations since Open, and the store's objects and bytes.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64

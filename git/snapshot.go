@@ -15,13 +15,13 @@ import (
 )
 
 // Snapshot reads a commit's files from memory, safely for concurrent use. Paths use slashes, relative to the root (""
-// or "."). It does not follow symbolic links. Each tree is decoded once, for one binary search per path element.
+// or "."). Symbolic links are not followed. Each tree is decoded once, for binary searches.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
 	message string
 	parents []string
-	root    plumbing.Hash // zero if there are no files
+	root    plumbing.Hash // zero without files
 }
 
 func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
@@ -31,7 +31,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}
 	author := fmt.Sprintf("%s <%s>", c.Author.Name, c.Author.Email)
 	if c.Author.Email == Self.Email {
-		author = "a merged proposal" // without a merge commit, Git does not record the user who merged
+		author = "a merged proposal" // without a merge commit, Git does not record who merged
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
 	return &Snapshot{
@@ -44,18 +44,18 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 // EmptySnapshot returns a snapshot for a branch that does not exist.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
-// Commit returns the commit. Its ID is "" for the empty snapshot.
+// Commit returns the commit, with ID "" for the empty snapshot.
 func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier returns the signer of a commit in Git's format, or an error with the reason.
+// Verifier returns a commit's signer, or why there is none.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer, or why the verifier refuses the signature.
+// SignedBy returns the commit's signer, or why v refuses the signature.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -75,7 +75,7 @@ func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error)
 
 func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err error) {
 	if path == "." {
-		path = "" // the root
+		path = ""
 	}
 	switch {
 	case path != "" && !fs.ValidPath(path):
@@ -104,7 +104,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry. A missing entry (mode 0) becomes the zero Entry.
+// entryOf returns the zero Entry for a missing entry (mode 0).
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -120,7 +120,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns a copy of a file's content or a link's target. A missing path gives fs.ErrNotExist.
+// ReadFile returns a copy of a file or a link's target. A missing path gives fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -134,14 +134,14 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns a directory's entries, sorted by name. A missing directory gives fs.ErrNotExist.
+// ReadDir returns sorted entries. A missing directory gives fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok && (path == "" || path == "."):
-		return nil, nil // the snapshot is empty
+		return nil, nil // empty
 	case !ok:
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: fs.ErrNotExist}
 	case dir.Mode != filemode.Dir:
@@ -151,7 +151,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), err
 }
 
-// ReadBlob returns a copy of a file or link by its Entry's ID.
+// ReadBlob returns a copy of a file or link by ID.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

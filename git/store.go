@@ -16,28 +16,28 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects by id. Unlike go-git's storage, it allows concurrent use and can drop objects.
+// store holds Git objects by id. Unlike go-git's, it allows concurrent use and can drop objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	omitted map[plumbing.Hash]bool // files that are too large to keep
-	lost    bool                   // a download has omitted files with unknown ids
-	size    int64                  // bytes of content and overhead
-	under   *store                 // another store with objects that this store lacks; may be nil
+	omitted map[plumbing.Hash]bool // too large to keep
+	lost    bool                   // a download omitted files with unknown ids
+	size    int64                  // bytes, with overhead
+	under   *store                 // has objects that this store lacks; may be nil
 }
 
-// stored is an immutable object, which stores may share.
+// stored is immutable, so stores may share it.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries caches the decoded tree, sorted by name.
+	// entries caches the tree, sorted by name.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete is true after verify has found all objects below this tree or commit.
+	// complete: verify found all objects below.
 	complete atomic.Bool
 }
 
-// overhead is an object's memory besides content: map bucket, struct, and rounding of the slice.
+// overhead is an object's memory besides content: map bucket, struct, rounding.
 const overhead = 160
 
 func newStore() *store {
@@ -54,15 +54,15 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears lost if is is false. While lost is set, each missing file counts as too large. Only a response to a
-// request without haves may leave lost set.
+// forgive clears lost if is is false. While lost is set, each missing file counts as too large. Only a request without
+// haves may leave lost set.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = s.lost && is
 }
 
-// omits reports whether a missing file was, or may have been, too large to keep.
+// omits reports whether a missing file may have been too large.
 func (s *store) omits(id plumbing.Hash) bool {
 	s.mu.RLock()
 	omits := s.omitted[id] || s.lost
@@ -70,7 +70,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns nil without an error if the file was too large to keep.
+// file returns nil without an error if the file was too large.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -119,7 +119,7 @@ func (s *store) addAll(from *store) {
 	}
 }
 
-// ids returns sorted ids, so that equal objects give equal packs.
+// ids are sorted, so that equal objects give equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -145,8 +145,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. Git sorts a directory as if a slash followed its
-// name. The slice is shared, so callers must not change it.
+// tree returns entries sorted by the bytes of names; Git sorts a directory as if a slash followed. Callers must not
+// change the slice, which is shared.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -181,8 +181,8 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that the store has all objects of a commit, and marks the commit and its trees as complete. It skips
-// complete trees. It detects wrong responses to shallow clients.
+// verify checks that the store has all objects of a commit, and marks trees as complete, which it then skips. It
+// detects wrong responses to shallow clients.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -244,7 +244,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left a tree without files
+	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left out files
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }

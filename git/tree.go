@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder adds a commit's blobs and trees to made, even if the mirror has these objects. The server may have dropped
-// objects, and would then refuse a push.
+// builder adds a commit's blobs and trees to made, even if the mirror has them: the server may have dropped objects,
+// and would refuse a push.
 type builder struct {
 	from *store
 	made *store
@@ -26,12 +26,12 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // the file's new content, if set is true
+	content  []byte // if set is true
 	set      bool
 	children map[string]*edit
 }
 
-// plan arranges edits by path. Deletions come first, so that edits can delete a file "a" and write a file "a/b".
+// plan arranges edits by path, deletions first, so that edits can delete a file "a" and write "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -76,8 +76,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to the tree id (zero: an empty tree). Without entries, the result is zero, because Git stores no
-// empty directories.
+// tree applies edits to a tree (zero: empty). The result is zero without entries, because Git stores no empty
+// directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -125,7 +125,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to an entry (mode 0 if new). keep is false if the edit removes the entry.
+// child applies an edit to an entry (mode 0: new). keep is false if the edit removes it.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -143,7 +143,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies only an edit's deletions to an entry.
+// clear applies only deletions.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -159,7 +159,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file returns the entry for new content. Only an executable file keeps its mode.
+// file keeps only an executable file's mode.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -177,7 +177,7 @@ func (e *edit) onlyRemoves() bool {
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree encodes entries in Git's order; see store.tree.
+// encodeTree uses Git's order; see store.tree.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -188,7 +188,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is the default author and committer. RFC 2606 reserves .invalid.
+// Self is the default author. RFC 2606 reserves .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
 func checkIdentity(i rollout.Identity) error {
@@ -199,7 +199,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit, in seconds UTC. Equal input gives equal bytes, for repeated pushes.
+// encodeCommit uses seconds UTC. Equal input gives equal bytes, for repeated pushes.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Violations holds the objects in Git that an app's configuration entry does not allow.
+// Violations holds the objects that an app's configuration entry does not allow.
 type Violations struct {
-	Namespaces       []string // the namespaces of these objects, sorted
-	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
+	Namespaces       []string // sorted
+	ClusterResources []string // kinds as in the configuration, sorted
 
-	First *rollout.Ref // the first such object, or nil
-	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
+	First *rollout.Ref // nil if there is none
+	own   *rollout.Ref // in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects of a render that the app's entry, or any entry (own: gitrollout's namespace), does not
-// allow. An unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
+// BeyondOf returns the objects that the app's entry, or any entry (own: gitrollout's namespace), does not allow. An
+// unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -63,7 +63,7 @@ func (b *Violations) Add(o Violations) {
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the entry's YAML fields, extended to allow the objects. It never allows gitrollout's own namespace.
+// Lines returns the entry's YAML fields that allow the objects. It never allows gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -76,17 +76,17 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar, in quotes where YAML needs them, for example for *.
+// Quoted returns a text as a YAML scalar, in quotes where YAML needs them.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
-	if err != nil { // cannot happen for a string
+	if err != nil {
 		return text
 	}
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden if the app's entry in the file config does not allow an
-// object. own is gitrollout's namespace. Callers check only new commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError (Forbidden) if the app's entry in the file config does not allow an object. Callers
+// check only new commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -115,7 +115,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError with the reason Forbidden if --namespaces is set and lacks an object's namespace.
+// Reach returns an InvalidError (Forbidden) if --namespaces is set and lacks an object's namespace.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -136,7 +136,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds to an error the file in the tree that defines the object ref.
+// Blame adds to an error the file that defines the object ref.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {

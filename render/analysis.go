@@ -13,17 +13,16 @@ import (
 
 type measured struct {
 	at        string // the document's path to the analysis
-	named     string // the field that names the templates, relative to at
+	named     string // the templates' field, relative to at
 	templates []analysis.TemplateRef
 	args      []argument
-	rules     analysis.Rules // the document's own rules for metrics
+	rules     analysis.Rules
 	into      *rollout.Analysis
 	finite    bool // a step waits until the analysis ends
 
 	experiment bool // values of arguments may refer to the experiment's pods
 }
 
-// readAnalysis returns a document's analysis, or nil if form is nil. Later, instantiate adds the metrics.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -75,7 +74,7 @@ func (d *document) readArgument(at string, a *argument) {
 	}
 }
 
-// fieldAt returns a text or number at a path such as metadata.name or metadata.labels['region'].
+// fieldAt returns a text or number at a path such as metadata.labels['region'].
 func fieldAt(object map[string]any, path string) (string, bool) {
 	var at any = object
 	for path != "" {
@@ -140,8 +139,8 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// checkWatch refuses metrics that cannot be measured during a watch, and comparisons that only a watch can make. Errors
-// and inconclusive measurements never end a watch.
+// checkWatch refuses metrics that a watch cannot measure, and comparisons that need a watch. Errors and inconclusive
+// measurements never end a watch.
 func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
 	length := m.into.For
 	for i := range metrics {
@@ -189,7 +188,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate finds a named template. Kustomize may have added an affix to the template's name.
+// findTemplate also tries the name with the affixes that kustomize may have added.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

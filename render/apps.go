@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matched folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matched folder that cannot be an app: a symbolic link, or an invalid or taken name.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. A matched folder with a kustomization is an app. With helm,
-// a chart suffices; with directory, manifests suffice. An InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. A folder needs a kustomization; with helm, a chart suffices;
+// with directory, manifests. An InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -51,7 +51,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // a folder that is listed by its name is an app even without manifests
+			if found && entry.Kind == rollout.Dir { // an app even without manifests
 				dirs = []string{glob.Path}
 			}
 		}
@@ -66,7 +66,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // if the paths are equal, an earlier entry matched this folder, and its settings apply
+			case other.Path != app.Path: // with equal paths, the earlier entry applies
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -80,7 +80,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // dir is missing or contains a glob; links below globs are not searched
+		return nil, err // links below globs are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -98,17 +98,17 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	return links, err
 }
 
-// LinkedApp returns the error for an app whose folder is a symbolic link.
+// LinkedApp returns the error for an app's folder that is a symbolic link.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders limits the matched folders. A few Git tree objects that are nested many times can expand to millions.
+// mostFolders limits the matched folders, because a few nested Git tree objects can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the folders of apps below dir that match the segments in glob. Each folder that a wildcard matches
-// decrements left. If left is negative, expand stops.
+// expand returns the apps' folders below dir that match glob. Each folder that a wildcard matches decrements left;
+// expand stops below 0.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)

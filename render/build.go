@@ -13,16 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, a global variable. A build with an "openapi:" field replaces the schema, so
-// it runs alone. All other builds share the built-in schema.
+// schema guards kustomize's global OpenAPI schema. A build with an "openapi:" field replaces the schema, so it runs
+// alone. All other builds share the built-in schema.
 var schema schemaGuard
 
 type schemaGuard struct {
 	mu     sync.RWMutex
-	parsed bool // the built-in schema is in place
+	parsed bool
 }
 
-// shared runs f with the built-in schema, parallel to other calls of shared.
 func (g *schemaGuard) shared(f func()) {
 	for {
 		g.mu.RLock()
@@ -32,7 +31,7 @@ func (g *schemaGuard) shared(f func()) {
 		g.mu.RUnlock()
 		g.mu.Lock()
 		if !g.parsed {
-			// Parse the schema here, because parsing writes maps that builds read without a lock.
+			// Parsing writes maps that builds read without a lock.
 			openapi.ResetOpenAPI()
 			openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"})
 			g.parsed = true
@@ -52,7 +51,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// decode returns the built objects with variables substituted. It decodes JSON, so that scalars are as in kustomize's.
+// decode returns the built objects with variables substituted. Decoding JSON keeps kustomize's scalars.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -102,8 +101,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
-// The library's default order of objects differs from the command's order (legacy).
+// options returns the kustomize command's options: no plugins, no Helm, only files below the kustomization. The
+// library's default order differs from the command's (legacy).
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app whose chart calls random functions, for example for a password, is built twice with different constants as
-// results. Only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build uses random
-// results. Digests and comparisons omit the data of these Secrets (rollout.Object.Told).
+// An app whose chart calls random functions is built twice with different constants as results. Only values of
+// create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random results. Digests and
+// comparisons omit these Secrets' data (rollout.Object.Told).
 
-// byChance returns the indices of Secrets with random values. If another object is random, it returns an InvalidError.
+// byChance returns the indices of Secrets with random values. Any other random object is an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -61,7 +61,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs between builds. Kustomize may have lengthened its name.
+// blameChance returns the error for an object that differs. Kustomize may have lengthened its name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -85,7 +85,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw gives the Secrets at the given indices their random values. Its error never contains a value.
+// draw sets the Secrets' random values. Its error never contains a value.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

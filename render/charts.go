@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart's objects have these annotations only while kustomize processes them.
+// These annotations are on a chart's objects only while kustomize processes them.
 const (
-	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, separated by commas
-	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, which is the default for its objects
+	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, comma-separated
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the objects' default
 )
 
-// charts renders a kustomization's charts and adds the objects to the resources, so that the patches apply to them.
+// charts adds the rendered charts' objects to the resources, so that patches apply to them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -111,7 +111,6 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
 }
 
-// chartValues returns a chart's values, merged as kustomize does.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content, err := path.Join(dir, "values.yaml"), []byte(nil), error(nil)
 	if c.ValuesFile != "" {
@@ -231,7 +230,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	}
 	for _, c := range rendered.ByChance {
 		if c.Hook != "" && skipHooks || strings.TrimSuffix(c.Hook, "-success") == "test" {
-			continue // the app does not include this hook
+			continue
 		}
 		c.Why.File = path.Join(dir, c.Why.File)
 		in.fs.chances = append(in.fs.chances, c)
@@ -274,7 +273,7 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted annotates a chart's object with its hook events and namespace, or returns "" for a text without an object.
+// noted annotates a chart's object, or returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
 	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
@@ -291,7 +290,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // inflate has already parsed the text, so it contains only comments
+		return "", nil // only comments: inflate has parsed the text
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
@@ -335,7 +334,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. Its path is "real" in the tree, and "below" in the chart.
+// folder reads a folder and follows symlinks. Its path is "real" in the tree, "below" in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {

@@ -17,7 +17,7 @@ func (a *assembly) check() error {
 		return err
 	}
 	for i := range a.specs {
-		d := a.documents[i] // the method stage has appended one spec per document, in the documents' order
+		d := a.documents[i] // stage has appended one spec per document, in order
 		if err := a.checkWorkload(d); err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses other templates, it
-// reports only errors in the providers' blocks, because the values of arguments may be unknown.
+// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses templates, it checks
+// only the providers' blocks, because arguments' values may be unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -148,7 +148,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 // pins are the labels that select the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision, because they would continue to select the old pods.
+// checkPins refuses Services in Git that select one revision: they would keep the old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records a build's lookups at and below one path. A folder's id covers its whole content, so the check of an
-// unchanged app takes about one lookup per folder. The field asked is true if the build looked up the path itself.
+// closure records a build's lookups at and below one path. A folder's id covers its content, so checking an unchanged
+// app takes about one lookup per folder. asked: the build looked up the path itself.
 type closure struct {
 	asked    bool
-	was      string // the mark of the entry that the build found (see markOf)
-	lists    bool   // the build uses the folder's whole content
-	isDir    bool   // the path was a folder (only recorded if children or lists is set)
-	folder   string // the folder's id
+	was      string // the found entry's mark (markOf)
+	lists    bool   // the build uses all content
+	isDir    bool   // only recorded if children or lists is set
+	folder   string
 	children map[string]*closure
 }
 
@@ -49,7 +49,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of folders. It skips paths below a file, because each lookup of them has failed.
+// fill records the ids of folders. Below a file, each lookup has failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -67,7 +67,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups at and below p have the same results in another tree.
+// holds reports whether all recorded lookups have the same results in another tree.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
@@ -82,7 +82,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	case len(n.children) == 0:
 		return true, nil
 	case (mark == markDir) != n.isDir:
-		return false, nil // the folder was added or removed, so its recorded paths may have changed
+		return false, nil // the folder was added or removed
 	case !n.isDir || entry.ID == n.folder && entry.ID != "":
 		return true, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. During a step, at most maxUnavailable nodes (default 1; with
-// maxSurge, 1) may lack a ready pod.
+// mergeDaemonSet reads the update strategy. At most maxUnavailable nodes (default 1; with maxSurge, 1) may lack a ready
+// pod.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -27,7 +27,7 @@ const rollingUpdate = "spec.updateStrategy.rollingUpdate" // in a StatefulSet or
 
 const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
-// mergeNodes reads the strategy. It refuses replicas and canary Services, because a node has one pod.
+// mergeNodes refuses replicas and canary Services, because a node has one pod.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one of its pods", beside: "beside the pod on each node",

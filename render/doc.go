@@ -1,7 +1,4 @@
-// Package render turns one commit into the objects that a cluster should have. It runs kustomize in process over the
-// commit's files. Then it takes the Rollout documents out of the result, and returns a rollout.Render. Before a build,
-// it inspects the files, to limit memory and time. Package worker runs builds in processes with hard limits.
-//
-// No other package imports kustomize. Package render reads only the given Tree, and no disk, network, environment or
-// program. Before kustomize runs, package render refuses every other source that kustomize could read.
+// Package render turns a commit's files into the objects that a cluster should have. It runs kustomize in process on
+// the given Tree only, with no disk, network, environment or program, and refuses any other source. It first inspects
+// the files, to limit memory and time; package worker has hard limits.
 package render

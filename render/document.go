@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The API groups of Rollout documents, and the annotation that sets the scaling in a document of Argo Rollouts.
+// The annotation sets the scaling in a document of Argo Rollouts.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
@@ -37,16 +37,16 @@ type document struct {
 	*rollout.Reader
 	object   rollout.Object
 	ref      rollout.Ref
-	form     specForm         // as written in the document
-	workload rollout.Workload // the workload that the release moves
-	inline   bool             // the document has the pod template, from which the Deployment is generated
-	spec     rollout.Spec     // mergeInto sets the fields that the workload may also set
+	form     specForm
+	workload rollout.Workload
+	inline   bool         // the Deployment is generated from the document's pod template
+	spec     rollout.Spec // mergeInto sets the fields that the workload may also set
 	analyses []measured
 	roles    []metadataKey    // the metadata by role
-	routers  map[string]block // the blocks of trafficRouting, by kind
+	routers  map[string]block // trafficRouting's blocks, by kind
 }
 
-// block is a value that is read later, with its path in the document.
+// block is a value to read later, with its path.
 type block struct {
 	path string
 	raw  any
@@ -142,7 +142,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling reads whether a canary's pods are added to the stable pods (surge), or replace them (inPlace).
+// readScaling reads whether a canary's pods are added to the stable pods (surge) or replace them (inPlace).
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -154,7 +154,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // not a Deployment, so inPlace.refuse checks the value
+	case d.workload.Kind != "": // inPlace.refuse checks the value
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -169,10 +169,10 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is Argo Rollouts' default, in seconds. Until then, nodes may still send requests to the old pods.
+// scaleDownDelay is Argo Rollouts' default, in seconds. Until then, nodes may still send requests.
 const scaleDownDelay = 30
 
-// readDelays reads minPodsPerReplicaSet, and for how many seconds a canary's additional pods stay.
+// readDelays reads minPodsPerReplicaSet, and how many seconds a canary's additional pods stay.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -256,7 +256,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight for all requests or, without a router, for all pods.
+// fullWeight returns the weight for all requests or, without a router, all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight

@@ -110,7 +110,7 @@ func (a *assembly) checkExperiments() error {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
 	for i := range a.specs {
-		d := a.documents[i] // the method stage has appended one spec per document, in the documents' order
+		d := a.documents[i] // stage has appended one spec per document, in order
 		if a.specs[i].Canary == nil {
 			continue
 		}

@@ -9,14 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The reader, the schemas and the reference read the tags of the types below (rollout.Field). The names are from Argo
-// Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are refused. The tag "own" marks fields that
-// only gitrollout has.
+// Reader, schemas and reference read the tags below (rollout.Field). The names are from Argo Rollouts v1.10
+// (pkg/apis/rollouts/v1alpha1/types.go); its other fields are refused. "own" marks gitrollout's fields.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the value of the tag "names" of the field that holds the routers' blocks in trafficForm.
+// Routers is the tag "names" of trafficForm's field with the routers' blocks.
 const Routers = "routers"
 
 type documentForm struct {
@@ -126,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm holds the fields of trafficRouting. Package traffic reads the routers' blocks.
+// trafficForm lacks the routers' blocks, which package traffic reads.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -139,7 +138,7 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm holds the only known plugin, Argo Rollouts' Gateway API plugin.
+// pluginsForm holds the only known plugin.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"use trafficRouting.object for a router that gitrollout does not know"`
@@ -207,7 +206,6 @@ type experimentRuns struct {
 	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
 }
 
-// deploymentForm holds the fields of a Deployment's spec that a release reads.
 type deploymentForm struct {
 	Paused                  bool           `json:"paused"`
 	Replicas                *int           `json:"replicas"`

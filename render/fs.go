@@ -19,17 +19,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. "/" does not work, because filepath.Join drops a ".." that leaves "/".
+// mount is the repository's root for kustomize, not "/": there, filepath.Join drops a leaving "..".
 const mount = "/repository-root"
 
-// These constants limit one build, in bytes and symlinks. The largest known bundles of CRDs are below 4 MiB.
+// These constants limit one build, in bytes and symlinks. The largest known CRD bundles are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
-	maxHops  = 40 // symlinks on one path, as in Linux
+	maxHops  = 40 // as in Linux
 )
 
-// lfsPointer is the start of a Git LFS pointer file.
+// lfsPointer starts a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // Marks are recorded results of lookups. Folders share a mark, because a closure records paths below them.
@@ -57,21 +57,21 @@ type lookup struct {
 // treeFS is a commit's tree as a file system for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
 	tree    rollout.Tree
-	made    map[string][]byte // generated files, which hide the tree's files
-	listed  map[string]bool   // folders that were listed completely
+	made    map[string][]byte // generated; hide the tree's files
+	listed  map[string]bool
 	asked   map[string]lookup
-	blobs   map[string][]byte // by path, after symlinks are resolved
+	blobs   map[string][]byte // by path without symlinks
 	total   int
-	refused *rollout.InvalidError // the first refusal; kustomize may hide it behind another error
-	failed  error                 // the error of reading the tree
+	refused *rollout.InvalidError // the first; kustomize may hide it
+	failed  error                 // reading the tree failed
 
-	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, encrypted values stay sealed
-	twin      bool                              // this is the second build with sealed values, with other substitutes
+	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, values stay sealed
+	twin      bool                              // the second sealed build, with other substitutes
 	keysIn    string                            // the Secret with the keys
-	encrypted map[string][]sops.Lock            // the encrypted files that were read
+	encrypted map[string][]sops.Lock            // files that were read
 
-	draw    chart.Draw     // what charts' random functions return
-	chances []chart.Chance // the objects that depend on random functions
+	draw    chart.Draw
+	chances []chart.Chance // objects that depend on random functions
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)
@@ -101,7 +101,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has an invalid path, such as a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // for example a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -112,8 +112,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path with its entry. A missing path gives fs.ErrNotExist. A path out of
-// the repository or into a submodule gives an InvalidError without a field.
+// resolve follows symlinks and returns the real path with its entry. A missing path gives fs.ErrNotExist; a path out of
+// the repository or into a submodule, an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 			at = next
 		}
 	}
-	entry, found, err := f.lookup(at) // look up again: after "..", entry may belong to another path
+	entry, found, err := f.lookup(at) // after "..", entry may belong to another path
 	if err != nil || found {
 		return at, entry, err
 	}
@@ -188,7 +188,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal, because kustomize tries a path in several ways and would hide the reason.
+// refuse records the first refusal, because kustomize tries more paths and would hide it.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	f.refused = cmp.Or(f.refused, err)
@@ -232,7 +232,6 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside converts a path of kustomize to a path in the repository.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -263,7 +262,7 @@ func (f *treeFS) Exists(p string) bool {
 	return err == nil
 }
 
-// CleanedAbs resolves symlinks and splits the path into its folder and file.
+// CleanedAbs resolves symlinks and splits the path into folder and file.
 func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	real, entry, err := f.find(p)
 	if err != nil {
@@ -275,7 +274,7 @@ func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	return filesys.ConfirmedDir(path.Join(mount, parent(real))), path.Base(real), nil
 }
 
-// ReadFile returns the content of a file.
+// ReadFile returns a file's content.
 func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	real, entry, err := f.find(p)
 	if err != nil {
@@ -288,7 +287,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), err
 }
 
-// errReadOnly is the error of methods that builds do not call, as TestSameBytesAsKustomize shows.
+// errReadOnly is the error of methods that builds do not call (TestSameBytesAsKustomize).
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// generatedSuffix matches "-" and ten characters of kustomize's hash alphabet.
+// generatedSuffix matches kustomize's hash.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because
-// the pods would not start. In a Rollout, kustomize adds the hash only with "configurations".
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because pods
+// would not start. In a Rollout, kustomize adds the hash only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // maps the name without the hash to the full name
+	generated := map[rollout.Ref]string{} // the full name by the name without hash
 	for _, object := range a.objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {

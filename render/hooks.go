@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with sealed values, or "" if the app has a Rollout.
+// contentOf returns the hash of an app's objects with sealed values, or "" if the app has a Rollout.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks keeps hooks that run before or after releases. It warns about removed hooks, except a chart's tests and
-// invalid hooks, which users cannot change.
+// withHooks keeps hooks that run before or after releases. It warns about others, except a chart's tests and invalid
+// hooks, which users cannot change.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -56,7 +56,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select a hook's pods, for example because of kustomize's common labels.
+// warnOfServices warns about Services that select a hook's pods, for example by kustomize's common labels.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -81,7 +81,7 @@ var (
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames names hook Jobs by their generateName, because kustomize needs a name.
+// withNames names hook Jobs by generateName, because kustomize needs a name.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data
@@ -107,7 +107,7 @@ func withName(text []byte) []byte {
 	out := slices.Concat(text[:at[1]], []byte("\n"), text[at[2]:at[3]], []byte("name: "), text[at[4]:at[5]], text[at[1]:])
 	var with rollout.Object
 	if err := yaml.Unmarshal(out, &with); err != nil || with.Name() != string(text[at[4]:at[5]]) {
-		return text // the document has generateName in another place
+		return text
 	}
 	return out
 }

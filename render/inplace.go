@@ -9,9 +9,9 @@ import (
 
 type inPlace struct {
 	second     string // why there cannot be a second set of pods
-	beside     string // the end of the message "has no pods …"
-	experiment string // the end of the message "its pods would belong to a <kind> …"
-	replaced   string // the end of the message "pods are replaced …"
+	beside     string // the end of "has no pods …"
+	experiment string // the end of "its pods would belong to a <kind> …"
+	replaced   string // the end of "pods are replaced …"
 	change     string // the fix for maxSurge or maxUnavailable in a Rollout
 	unrouted   string // why routers cannot select new pods; "" if they can
 }
@@ -59,12 +59,12 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// mergeUnavailable reads maxUnavailable. Without it, all pods of a workload with ordinals must serve.
+// mergeUnavailable reads maxUnavailable. Without it, all pods with ordinals must serve.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
-		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the built-in kind
+		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the built-in kind's default
 	}
-	form := deployStrategy{}.RollingUpdate // a Deployment has the same two fields
+	form := deployStrategy{}.RollingUpdate
 	other.Read(at, rollout.In(o, at), &form)
 	switch m := form.MaxUnavailable; {
 	case m == nil:

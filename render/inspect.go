@@ -14,16 +14,16 @@ import (
 )
 
 type plan struct {
-	file     string // the app's own kustomization file
-	openAPI  bool   // a kustomization replaces kustomize's global OpenAPI schema
+	file     string // the app's own kustomization
+	openAPI  bool   // replaces kustomize's global schema
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations, counting repeated references: 30 files with 2 references each reach 2^30.
+// maxRoots limits a build's kustomizations with repeats: 30 files with 2 references each reach 2^30.
 const maxRoots = 1000
 
-// inspector walks the kustomizations as kustomize does. It refuses references out of the repository, starts of
-// programs, and endless builds. Other errors are left to kustomize if kustomize's message is good enough.
+// inspector walks the kustomizations as kustomize does. It refuses references out of the repository, programs, and
+// endless builds. Other errors are left to kustomize where its message suffices.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -31,11 +31,11 @@ type inspector struct {
 	roots   int
 	total   shape
 	work    int
-	checked map[string]shape // sizes of checked texts, by file and field
-	stack   []string         // folders from the app's kustomization to the current one
+	checked map[string]shape // by file and field
+	stack   []string         // folders from the app to the current one
 
-	namespace string            // the innermost namespace of the kustomizations in stack; "" if none sets it
-	charted   map[string]string // the namespace of the charts; the key is the kustomization file
+	namespace string            // the innermost in stack, or ""
+	charted   map[string]string // the charts' namespace by kustomization file
 }
 
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
@@ -127,7 +127,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	return nil
 }
 
-// KustomizationNames are the file names in the order in which kustomize looks them up (konfig's list).
+// KustomizationNames are the file names in kustomize's order (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // load reads a folder's kustomization. Like kustomize, it looks up all three names, for the closure.
@@ -165,7 +165,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // errors name the folder, because this file is generated
+		return path.Clean(dir), k, nil // this file is generated, so errors name the folder
 	}
 	return found[0], k, nil
 }

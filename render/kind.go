@@ -2,10 +2,10 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads the update strategy of one workload kind, and refuses settings that do not work with this kind.
+// merger reads one workload kind's update strategy, and refuses settings that do not work with it.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
-	ordinals bool // the pods have ordinals, so pods above a partition can be rolled back
+	ordinals bool // pods above a partition can be rolled back
 	nodes    bool // a release can select nodes
 }
 

@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These constants limit the input of one build. Kustomize expands aliases, compares each object with every other, and
-// recurses without limits.
+// These constants limit one build. Kustomize expands aliases, compares each object with every other, and recurses
+// without limits.
 const (
-	maxObjects = 2000       // kustomize builds 2,000 objects in about 8 seconds, and 4,000 in 50 seconds
-	maxWork    = 12_000_000 // sum of the squares of the kustomizations' numbers of objects
+	maxObjects = 2000       // 8 seconds; 4,000 objects take 50 seconds
+	maxWork    = 12_000_000 // sum of the squares of the kustomizations' objects
 	maxNodes   = 1_000_000  // YAML values, with aliases expanded
-	maxCopies  = 16         // copy operations in JSON patches; each can double an object
-	maxDepth   = 200        // the deepest CRD schemas in use have about 60 levels
-	maxOutput  = 16 << 20   // bytes of the built objects as JSON; large bundles of CRDs have 4 MiB
+	maxCopies  = 16         // in JSON patches; each can double an object
+	maxDepth   = 200        // the deepest CRD schemas have about 60 levels
+	maxOutput  = 16 << 20   // bytes as JSON; large CRD bundles have 4 MiB
 )
 
 func tooLarge(file string) error {
@@ -33,7 +33,7 @@ func tooLarge(file string) error {
 type shape struct {
 	objects int
 	nodes   int
-	copies  int // copy operations of JSON patches
+	copies  int
 }
 
 func (s *shape) add(more shape) {
@@ -42,8 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in limited memory and time. For values that JSON lacks,
-// such as .nan, kustomize calls log.Fatal. For a whole file, field is "".
+// sound refuses YAML that kustomize could not print as JSON in limited memory and time. For values such as .nan,
+// kustomize calls log.Fatal. For a whole file, field is "".
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -71,7 +71,7 @@ func (in *inspector) sound(file, field string, content []byte) error {
 	return nil
 }
 
-// separator splits a text into documents as kustomize does (kyaml/kio).
+// separator splits documents as kustomize does (kyaml/kio).
 var separator = regexp.MustCompile(`\n---.*\n`)
 
 func splitDocuments(text string) []string {
@@ -123,10 +123,10 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. expanded has each anchor's count, or -1 while it is being counted.
+// meter counts YAML values, aliases expanded. expanded has each anchor's count, or -1 during its count.
 type meter struct {
 	expanded map[*kyaml.Node]int
-	line     int // the line of the error
+	line     int
 }
 
 func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
@@ -176,8 +176,7 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 
 const isTwice = " is listed twice"
 
-// checkKeys refuses duplicate keys and keys that are not strings. JSON does not allow them, and kustomize's error names
-// no file.
+// checkKeys refuses duplicate keys and keys that are not strings, because kustomize's error names no file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -201,7 +200,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures an object from a chart. Of duplicate keys, the last value counts, as in Helm.
+// measured measures a chart's object. Of duplicate keys, the last counts, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -209,7 +208,7 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 		return text, total, err
 	}
 	in.warn("%v: the last value counts, as for Helm", err)
-	last, _ := yaml.Marshal(object) // cannot fail: the object was decoded from YAML
+	last, _ := yaml.Marshal(object) // cannot fail
 	total, err = measure(file, "", last)
 	return string(last), total, err
 }

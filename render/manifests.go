@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain generates a kustomization as "kustomize create --autodetect" does, and returns the listed manifests.
+// plain generates a kustomization as "kustomize create --autodetect" does, and returns its manifests.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -35,7 +35,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",
 			Fix: "put .yaml, .yml or .json files there, or see directory.include and directory.recurse of the app's entry"}
 	}
-	content, _ := json.Marshal(map[string][]string{"resources": all}) // texts can always be encoded
+	content, _ := json.Marshal(map[string][]string{"resources": all}) // cannot fail
 	f.made[path.Join(app.Path, KustomizationNames[0])] = content
 	return all, nil
 }
@@ -62,7 +62,7 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed
-// without its files. A list longer than maxManifests is incomplete.
+// without its files. Above maxManifests, the list is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
 	seen := 0
 	var folder func(below string) error

@@ -13,7 +13,7 @@ import (
 
 type routeReader struct {
 	*rollout.Reader
-	traffic *rollout.Traffic // the canary's trafficRouting; nil without a router
+	traffic *rollout.Traffic // nil without a router
 }
 
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
@@ -60,14 +60,13 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route whose name is not in managedRoutes, because its precedence would be unknown.
+// checkManaged refuses a route that is not in managedRoutes, because its precedence would be unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
 	}
 }
 
-// checkMatch validates an entry of a step's match. A request must match all fields.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -93,7 +92,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}{{"path", m.Path}, {"method", m.Method}, {"source", m.Source}} {
 		r.checkText(at+"."+single.field, single.text)
 	}
-	if m.Path != nil && m.Path.Regex == "" { // before they match, proxies remove the query and resolve "//" and ".."
+	if m.Path != nil && m.Path.Regex == "" { // proxies remove the query, "//" and ".." before they match
 		text := m.Path.Exact + m.Path.Prefix
 		switch bad := pathForbidden.FindString(text); {
 		case !strings.HasPrefix(text, "/"):
@@ -141,7 +140,7 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// These patterns match characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses.
+	// Characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses.
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

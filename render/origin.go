@@ -14,15 +14,15 @@ import (
 
 type origins struct {
 	fs   *treeFS
-	file string // the app's kustomization, for errors that have no other file
+	file string // the app's kustomization, the default
 }
 
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame sets an error's file to the file that defines the error's object About or, if About is empty, ref. blame
-// searches all files, because kustomize records origins only in annotations.
+// blame sets an error's file to the file that defines its object (About or, if empty, ref). It searches all files,
+// because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,9 +36,9 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely defines ref, the object's name there, and the field's line or 0. Kustomize
-// may have added affixes, so source picks the longest name of ref's kind that is part of ref's name. Among equal names,
-// it picks the document with the field, such as a patch.
+// source returns the file that probably defines ref, the name there, and the field's line or 0. Kustomize may have
+// added affixes, so source picks the longest name that is part of ref's. Among equal names, source picks the
+// document with the field, such as a patch.
 func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -82,8 +82,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. The Rollout or scaler "from" has the object's original
-// name, which kustomize does not change there. renamed also tries this name with the prefix and suffix of from.
+// renamed returns the name that kustomize gave to an object. from, a Rollout or scaler, still has the original name;
+// renamed also tries this name with from's affixes.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only kustomize's
-// built-in plugins, because others start programs.
+// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Only built-in plugins are
+// allowed, because others start programs.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -33,8 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It allows only resources, because patches and generators
-// could compose an unchecked configuration, for example with a URL.
+// pluginDir checks a kustomization of plugin configurations. It allows only resources: patches and generators could
+// compose an unchecked configuration, for example with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -78,10 +78,10 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
-// decrypts matches plugins and functions that decrypt files to generate Secrets, such as ksops.
+// decrypts matches plugins that generate Secrets from encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
-// functionAnnotations mark a resource as a KRM function, which would start a container or a program.
+// functionAnnotations mark a KRM function, which would start a container or program.
 var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
 
 func (in *inspector) config(at referrer, config map[string]any) error {
@@ -119,10 +119,10 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are plugins' fields that name files. They are in lower case, because Go's JSON decoder ignores case.
+// pathKeys are plugins' fields that name files, in lower case: Go's JSON decoder ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks fields that name files. Only a ReplacementTransformer has such fields below the top level.
+// configPaths checks fields that name files. Only a ReplacementTransformer has nested ones.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)

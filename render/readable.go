@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest known minor version of Kubernetes.
+// newest is the newest known minor version of Kubernetes. Above this version, unknown fields are allowed.
 const newest = 36
 
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
-// error looks temporary. Above the constant newest, unknown fields are allowed.
+// error looks temporary.
 func (a *assembly) checkReadable() error {
 	return a.readAll(a.objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
@@ -67,8 +67,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD, and the intended
-// kind's checks would not run.
+// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD, and the kind's
+// checks would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")
@@ -92,11 +92,11 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, by the kind's Go type.
+// typeReader reads an object by its Go type, as an API server does.
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
-	minor int // the API server's minor version; if it is newer than the constant newest, unknown fields may be valid
+	minor int // the API server's minor version
 }
 
 func (r *typeReader) readBuiltIn(object rollout.Object) bool {
@@ -164,16 +164,16 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unknown refuses a field that is not in known. The text "of" is the Kubernetes version or CRD that lacks the field.
+// unknown refuses a field that is not in known. "of" is the Kubernetes version or CRD.
 func (r *typeReader) unknown(at string, known []string, of string) {
 	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
 }
 
-// defaultKeys has the defaults of fields that are keys of list entries.
+// defaultKeys has the defaults of keys in list entries.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// unique refuses list entries with equal keys, as server-side apply does. In a "set", the items must be unique.
+// unique refuses list entries with equal keys, as server-side apply does. In a "set", items must be unique.
 func (r *typeReader) unique(at string, keys []string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}

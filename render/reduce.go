@@ -13,12 +13,12 @@ import (
 // maxMessage is in bytes. Kustomize's errors quote whole objects.
 const maxMessage = 400
 
-// rootPart matches a folder in kustomize's error, which has one for each level of bases.
+// rootPart matches a folder in kustomize's error, one for each level of bases.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions shorten kustomize's errors, which report each path as a file and as a folder. The errors have no types
-// (api/internal/target/kusttarget.go).
+// reductions shorten kustomize's errors, which have no types (api/internal/target/kusttarget.go), and report each path
+// as file and as folder.
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -29,7 +29,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
 	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
 		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
-	// The literal and the patch may contain a password.
+	// Both may contain a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
@@ -38,13 +38,13 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
-	// On purpose, encoding/json varies the verb between processes.
+	// encoding/json varies the verb between processes.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (?:JSON )?(.*) into Go struct \{.*\}`),
 		"a schema must be a JSON object, not an $1"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line. The line is recorded in Git, so it must be equal on all machines.
+// reduce shortens kustomize's error to one line, equal on all machines, because it is recorded in Git.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid

@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match all paths that kustomize treats as Git repositories (internal/git/repospec.go).
+// remotePrefix and remoteQuery match what kustomize treats as Git repositories (internal/git/repospec.go).
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields that can name Git repositories. Kustomize clones a remote-looking path even if a file has it.
+// clones matches fields with Git repositories. Kustomize clones a remote-looking path even if it is a file.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 func isInline(entry string) bool {
@@ -45,7 +45,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return err == nil && entry.Kind == rollout.File
 	}
 	u, err := url.Parse(p)
-	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") // as in kustomize's IsRemoteFile (fileloader.go)
+	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") // IsRemoteFile in fileloader.go
 	switch {
 	case p == "":
 		return "", none, at.invalid("", "is empty")
@@ -62,7 +62,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal names the refused path. Add the reference that led to this path.
+		// The refusal lacks the reference to its path.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
@@ -81,7 +81,7 @@ func (in *inspector) file(at referrer, p string) (real string, content []byte, e
 	return real, content, err
 }
 
-// readBelow reads a file in or below the kustomization's folder, as kustomize requires (LoadRestrictionsRootOnly).
+// readBelow reads a file below the kustomization's folder, as kustomize requires (LoadRestrictionsRootOnly).
 func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
 		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",

@@ -11,18 +11,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept limits the cached results per app: for the released commit, the stable one, a newer push, and its revert.
+// kept limits the cached results per app: the released and the stable commit, a newer push, and its revert.
 const kept = 4
 
-// Builder builds an app from a tree, in this process or in another process.
+// Builder builds an app in this or in another process.
 type Builder interface {
-	// Build returns an app's Render with an empty Commit. looked lists the paths that the build depends on.
+	// Build returns an app's Render with an empty Commit, and the paths that the build depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
-// Looked holds the paths of a tree that a build depends on.
+// Looked holds the paths that a build depends on.
 type Looked struct {
-	At  []string // paths, including the paths of missing files
+	At  []string // also missing files
 	All []string // folders whose whole content the build uses
 }
 
@@ -31,7 +31,7 @@ type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
 	mu      sync.Mutex
-	cache   map[string][]*cached // the key is the app's name; the newest result is first
+	cache   map[string][]*cached // by app name, newest first
 }
 
 // cached has no errors of reading the tree.
@@ -42,17 +42,17 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer for b with an empty cache.
+// New returns a Renderer for b.
 func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][]*cached{}} }
 
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render renders an app at a commit. If a cached build's paths are unchanged, Render returns the cached result with the
-// new commit. An InvalidError means a mistake in the repository; other errors may be temporary.
+// Render renders an app at a commit, from the cache if the build's paths are unchanged. An InvalidError is a mistake in
+// the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	// Ignore permissions and the service account, because they do not change the objects.
+	// These do not change the objects.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a user may add a missing key later
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a user may add a missing key
 			r.keep(found)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops the cached results of apps that are not in the list, until the cache has no more apps than the list.
+// KeepOnly drops cached apps that are not in the list, until the cache has no more apps than the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,11 +124,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in this process, without hard limits of memory and time.
+// InProcess builds apps in this process, without hard limits.
 type InProcess struct {
-	// CheckProvider validates a metric provider's settings in an analysis template. A nil CheckProvider accepts all.
+	// CheckProvider validates a metric provider's settings; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of an encrypted file. If Unlock is nil, values of Secrets stay sealed.
+	// Unlock returns an encrypted file's data key. If nil, values of Secrets stay sealed.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -167,7 +167,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build runs kustomize for an app. A decryption error takes precedence over other errors.
+// build returns a decryption error before other errors.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

@@ -18,14 +18,14 @@ type podMetadata struct {
 
 type metadataKey struct{ at, field, key string }
 
-// readRole returns metadata by role as JSON, or "" without labels and annotations.
+// readRole returns metadata by role as JSON, or "" if empty.
 func (d *document) readRole(at string, m podMetadata) string {
 	d.roles = append(d.roles, m.check(d, at)...)
-	raw, _ := json.Marshal(m) // texts always encode
+	raw, _ := json.Marshal(m) // cannot fail
 	return strings.TrimPrefix(string(raw), "{}")
 }
 
-// check refuses names and values that Kubernetes refuses, and names that only Kubernetes or gitrollout may set.
+// check refuses invalid names and values, and names that only Kubernetes or gitrollout may set.
 func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	for _, of := range []struct {
 		field, what string
@@ -48,8 +48,8 @@ func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	return keys
 }
 
-// checkRoles refuses labels and annotations by role that the pod template has, and labels in a selector. Otherwise, a
-// Service would select other pods when a pod gets or loses the label.
+// checkRoles refuses labels and annotations by role that the pod template has, and labels in a selector, because a
+// Service would then select other pods.
 func (a *assembly) checkRoles() error {
 	for i, d := range a.documents {
 		template := experiment.Template{Spec: a.specs[i], From: a.deployments[d.workload], Others: a.objects}

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects and VPAs) to its workload. It removes
-// spec.replicas, except for a VPA.
+// scale retargets a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. It removes spec.replicas,
+// except for a VPA.
 func (a *assembly) scale() {
 	for _, object := range a.objects {
 		ref := object.Ref()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clusterScoped lists kinds by API group that kustomize's older schema lacks. Their CRDs are usually not in the build.
-// Any other unknown kind counts as namespaced, because nearly all custom resources are namespaced.
+// clusterScoped lists kinds by API group that kustomize's older schema lacks. Other unknown kinds count as namespaced,
+// as nearly all custom resources are.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
 	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},
@@ -41,7 +41,7 @@ var clusterScoped = map[string][]string{
 	"authorization.k8s.io":         {"SubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"},
 }
 
-// definitions returns the kinds that the CRDs define. The value is true for a namespaced kind.
+// definitions returns the CRDs' kinds: true if namespaced.
 func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
 	inBuild := map[runtime.GroupKind]bool{}
 	for _, object := range objects {
@@ -58,7 +58,7 @@ func defined(crd rollout.Object) runtime.GroupKind {
 	return runtime.GroupKind{Group: group, Kind: kind}
 }
 
-// defaultNamespaces sets missing namespaces: of a chart's objects to the Helm release's, of all others to the app's.
+// defaultNamespaces sets missing namespaces: the Helm release's for a chart's objects, otherwise the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -79,18 +79,18 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// If client-go lacks this version, use another one, because all versions of a kind have the same scope.
+	// client-go may lack this version; all versions of a kind have the same scope.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[kind] // the app's CRDs cannot change the scope of built-in kinds
+	namespaced, defined := inBuild[kind] // never for built-in kinds
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in apply order. All other kinds, such as custom resources, follow. Webhooks are last.
+// applyOrder lists kinds in apply order. All other kinds follow, then webhooks.
 var applyOrder = []string{
 	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",
@@ -102,7 +102,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks are applied last, because a webhook rejects all objects that it matches until its server runs.
+// webhooks are last, because a webhook rejects all matching objects until its server runs.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 func rank(object rollout.Object) int {

@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times. The first two builds (sealed, twin) use different substitutes, and
-// may differ only in values of Secrets. The third build (open) uses the real values. gitrollout applies the sealed
-// objects with the open build's Secret values, so names and hashes do not depend on keys. If the open build differs
-// elsewhere, a template tests an encrypted value, and the app is refused.
+// An app with encrypted files is built three times: twice with different substitutes (sealed, twin), which may change
+// only values of Secrets, then with the real values (open). gitrollout applies the sealed objects with the open build's
+// Secret values, so names and hashes do not depend on keys. Any other difference means that a template tests an
+// encrypted value, and is refused.
 
-// decrypt decrypts a file. Without keys, it returns substitutes for the values.
+// decrypt decrypts a file. Without keys, it substitutes the values.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether another operator decrypts the file's objects in the cluster.
+// isLeftAlone reports whether another operator decrypts the file's objects.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -100,7 +100,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
-	case err != nil: // the error's text may contain an encrypted value
+	case err != nil: // may contain an encrypted value
 		return nil, dependsSomewhere(files[0], ifBuilt)
 	}
 	c.learns = false
@@ -135,7 +135,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app once more with changed settings. It stores errors of reading the tree in of.failed.
+// again builds an app with changed settings. Errors of reading the tree go to of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -144,8 +144,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or another error if an encrypted value caused err: then a build with other substitutes has
-// another error. For example, a schema may limit an encrypted number.
+// orDepends returns err, or another error if a build with other substitutes fails differently. For example, a schema
+// may limit an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -168,8 +168,8 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns an error without a place. Otherwise, a hundred objects that each test a character would
-// reveal a password.
+// dependsSomewhere returns an error without a place. A hundred objects that each test a character could reveal a
+// password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
@@ -217,7 +217,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike sorts the twin build's objects like the sealed build's. A difference outside of Secrets' values is an error.
+// alike sorts the twin's objects like the sealed build's. Only Secrets' values may differ.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -255,7 +255,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge copies Secrets' values from open to sealed objects. Errors name no object, as a name may contain a value.
+// merge copies Secrets' values from open to sealed. Errors name no object: a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

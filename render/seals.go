@@ -13,7 +13,7 @@ import (
 
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts the second build's objects like the first build's. lone is in only one build.
+// counterparts sorts the second build's objects like the first's. lone is in only one build.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -41,16 +41,16 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between builds. Digests, such as a chart's checksum/secret annotation, may differ,
-// because they reveal no value. The comparison of the first two builds shows which texts are digests.
+// comparison finds differences between builds. Digests, such as checksum/secret annotations, may differ, because they
+// reveal no value. The first two builds show which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // replaces generated Secrets' names by the first build's names
-	digests map[string]bool   // fields that hold a digest, as the object's index and the field
+	names   *strings.Replacer // from generated Secrets' names to the first build's
+	digests map[string]bool   // fields with a digest, as object's index and field
 	learns  bool
 	object  int
 }
 
-// first returns the index and the field of the first difference, or -1. It ignores texts in a Secret's values.
+// first returns the first difference, or -1. It ignores texts in a Secret's values.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -115,7 +115,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is the minimum length of a digest. In annotations, which have no effect, 8 digits with a letter suffice.
+// leastDigest is the minimum length. In annotations, which have no effect, 8 digits with a letter suffice.
 const leastDigest = 40
 
 func (c *comparison) isDigest(at, sealed, other string) bool {
@@ -134,7 +134,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether two Secrets' values have different keys, or differ in a value that is not a text.
+// namesDiffer reports whether Secrets' values have different keys, or differ in a value that is not a text.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

@@ -24,8 +24,8 @@ import (
 var fieldTable string
 
 type fieldFact struct {
-	since int      // the minor version of Kubernetes that added the field; 0 for 25 or earlier
-	keys  []string // keys of a list, whose values must be unique; "set" if the items must be unique
+	since int      // minor version that added the field; 0: 25 or earlier
+	keys  []string // keys with unique values, or "set" for unique items
 }
 
 var fieldFacts = func() map[string]fieldFact {
@@ -38,8 +38,8 @@ var fieldFacts = func() map[string]fieldFact {
 	return facts
 }()
 
-// Strict returns a function that checks objects against kubernetes.version and the CRDs in a cluster's renders. Only
-// commands for users call it, because the API server decides for the reconciler.
+// Strict returns a function that checks objects against kubernetes.version and the rendered CRDs. Only users' commands
+// call it; for the reconciler, the API server decides.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
 	schemas, served := map[string]map[string]any{}, map[runtime.GroupKind][]string{}
 	for _, r := range all {
@@ -96,7 +96,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 	typed, err := scheme.Scheme.New(gvk)
 	versions := scheme.Scheme.VersionsForGroupKind(gvk.GroupKind())
 	if len(versions) == 0 || isServed(gvk, r.minor) || err != nil && r.minor != newest {
-		return // this program may not have the Go types of this version
+		return // the version's Go types may be missing
 	}
 	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
 		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1
@@ -116,13 +116,13 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 
 const orVersion = ", or set kubernetes.version to the cluster's version"
 
-// ofAnyKind has the fields that every object has, and that a schema may omit.
+// ofAnyKind has the fields that a schema may omit.
 var ofAnyKind = []string{"apiVersion", "kind", "metadata"}
 
 var jsonTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
 	reflect.Bool: "boolean", reflect.Int64: "integer", reflect.Float64: "number"}
 
-// follow reads a value by its schema in a CRD. It ignores the schema's rules for values, such as enum and required.
+// follow reads a value by its schema in a CRD, without rules such as enum and required.
 func (r *typeReader) follow(at string, schema map[string]any, v any) {
 	is, _ := schema["type"].(string)
 	has := jsonTypes[reflect.ValueOf(v).Kind()]

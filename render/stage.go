@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These defaults are the same for Deployments and Argo Rollouts.
+// These defaults are equal for Deployments and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
 	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
-// stage makes a document's Spec. The document's settings take precedence over its workload's.
+// stage makes a document's Spec. The document takes precedence over its workload.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -52,7 +52,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document's settings into its workload. Its errors name the object with the wrong setting.
+// mergeInto merges a document into its workload. Its errors name the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -103,8 +103,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes settings into the workload's spec, and reads missing settings from the workload. own collects errors
-// about the document, and other about the workload.
+// merge writes settings into the workload's spec, and reads missing ones from it. Errors about the document go to own,
+// about the workload to other.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,15 +143,15 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind.merge(d, o, from, own, other)
 	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&
-		d.workload.Kind != "" { // a Deployment with the value 0 has it on purpose
+		d.workload.Kind != "" { // a Deployment has 0 on purpose
 		own.Fail(canaryPath+".replicaProgressThreshold",
 			"leave it out, or set maxUnavailable in spec.updateStrategy of the workload if its kind has the field",
 			"is set, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
 	}
 }
 
-// mergeReplicas returns the replicas, or nil if an autoscaler may set them. For an Argo Rollout, a Deployment's 0
-// becomes 1, because Argo's migration guide scales the Deployment to 0.
+// mergeReplicas returns nil if an autoscaler may set the replicas. For an Argo Rollout, a Deployment's 0 becomes 1:
+// Argo's migration guide scales it to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -213,7 +213,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said is true if maxSurge or maxUnavailable is set.
+// recreate refuses settings that do not work with Recreate. said: maxSurge or maxUnavailable is set.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

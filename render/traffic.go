@@ -17,7 +17,7 @@ const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. Later, when all objects' names are known, routersOf reads the routers' blocks.
+// readTraffic leaves the routers' blocks to routersOf, which runs when all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -104,12 +104,12 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the file to a router's error. If the error names no object, it is about the Rollout document.
+// blameTraffic adds the file to a router's error, which by default is about the Rollout.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
-		for kind, block := range d.routers { // Argo Rollouts has the Gateway API's block below the name of a plugin
+		for kind, block := range d.routers { // in Argo Rollouts, a plugin has the Gateway API's block
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
 			}
@@ -118,11 +118,11 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic writes all routes into copies of the objects, to find errors before a release begins.
+// checkTraffic writes all routes into copies, to find errors before a release.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
-		d := a.documents[i] // the method stage has appended one spec per document, in order
+		d := a.documents[i] // stage has appended one spec per document, in order
 		for _, s := range d.services() {
 			service := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: *s.name}
 			if err := all.Claim(service, "spec.selector", traffic.Route{Name: d.ref.Name}); err != nil {
@@ -145,7 +145,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// Write all Rollouts' routes into the same objects, to find two Rollouts that write to the same field.
+		// All Rollouts share the objects, to find two that write to one field.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

@@ -16,14 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values for ${name} in an app's objects, as in Flux. A nil map disables substitution.
+// variables are the values for ${name} in objects, as in Flux. A nil map disables substitution.
 type variables map[string]string
 
-// substituteKey is a label or an annotation. Its value "disabled" excludes an object from substitution.
+// substituteKey is a label or annotation. "disabled" excludes an object.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// These constants limit the substitution in one object. The library recurses for each part of a text, and copies the
-// text for each $$.
+// These constants limit one object. The library recurses for each part of a text, and copies it for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -52,7 +51,7 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	}
 	maps.Copy(all, app.Variables.Map())
 	for name, value := range all {
-		all[name] = strings.ReplaceAll(value, "\n", "") // as Flux does
+		all[name] = strings.ReplaceAll(value, "\n", "") // as Flux
 	}
 	return all, nil
 }
@@ -156,10 +155,10 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval substitutes variables in a text. unset is the first variable without a value or default.
+// eval also returns the first variable without a value or default.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}
+		if cause := recover(); cause != nil { // for ${a:1:9223372036854775807}
 			err = errors.New("a number in it is too large")
 		}
 	}()
@@ -181,7 +180,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return value, set
 	})
 	if err != nil {
-		unset = asked // Execute stops at the first variable that is not set
+		unset = asked // Execute stops at the first unset variable
 	}
 	return out, unset, err
 }
@@ -220,7 +219,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is a text for a shell, such as the file data[run.sh], or a container's command with shell operators.
+// A script is a shell's text, such as data[run.sh], or a command with shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)
@@ -230,7 +229,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts warns about scripts in which gitrollout may have replaced a shell's own variables.
+// inScripts warns about scripts whose own variables gitrollout may have replaced.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

@@ -1,4 +1,4 @@
-// Package images edits the line that sets an image of an app. Package console commits the edited file.
+// Package images edits the line that sets an app's image. Package console commits the file.
 package images
 
 import (
@@ -19,10 +19,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Order is a request to change an image's version and, optionally, the image's repository.
+// Order requests another version of an image and, optionally, another repository.
 type Order struct {
-	name    string // a container, or the repository of an image
-	repo    string // the new repository; "" for the present repository
+	name    string // a container, or an image's repository
+	repo    string // new; "" for the present one
 	version string // ":TAG" or "@DIGEST"
 }
 
@@ -48,7 +48,7 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and by container. A repository overrides a container of the same name.
+// Names returns an app's images by repository and container. A repository overrides a container.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -79,18 +79,18 @@ func each(value any, do func(container map[string]any, name, image string)) {
 	}
 }
 
-// App is an app at a commit. Set adds its edits to the tree.
+// App is an app at a commit.
 type App struct {
 	Tree   rollout.Tree
-	Config string // the path of the configuration
+	Config string // the configuration's path
 	Render func(rollout.Tree) (*rollout.Render, error)
 }
 
-// Edit is a file with a new image. Path is "" if the app already has the image.
+// Edit is a file with a new image. Path is "" if the app already has it.
 type Edit struct{ Path, Content, From, To string }
 
 // Set returns the edit that gives an app another image. The edit changes one line, or two for a new repository. Set
-// tries edits until a render with the edit changes only the requested images.
+// tries edits until a render changes only the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -134,13 +134,13 @@ func (a *App) Set(o Order) (Edit, error) {
 type target struct {
 	Order
 	from   string   // the present repository
-	was    []string // the present images with this repository
+	was    []string // this repository's present images
 	rules  []rule
 	before *rollout.Render
 	after  map[rollout.Ref]rollout.Object
 }
 
-// rule replaces a part of a line that may set the image.
+// rule replaces a part of a line.
 type rule struct {
 	pattern *regexp.Regexp
 	by      string
@@ -175,8 +175,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image. Kustomizations have separate fields for tags and digests, so the last
-// rule may also replace the field's name.
+// addRules adds rules for each present image. Kustomizations have fields for tags and for digests, so the last rule may
+// rename the field.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -206,21 +206,21 @@ func (t *target) addRules() {
 // place is a line that may set the image.
 type place struct {
 	file    string
-	lines   []string // all lines of the file
+	lines   []string // the whole file
 	line    int
-	rank    int    // places with a low rank are tried first
-	changed string // the line after the edit, or "" if no rule fits the line
-	why     string // why gitrollout may not edit the line, or ""
+	rank    int    // low ranks are tried first
+	changed string // after the edit; "" if no rule fits
+	why     string // why gitrollout may not edit it, or ""
 }
 
 var (
-	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // these lines set no image
+	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // sets no image
 	hasAnchor = regexp.MustCompile(`[:-] +&\w`)
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places of all files that the app reads. Places near a word such as "image" come first, and then
-// the first places of each file, because only a part is tried.
+// places returns the places in all files that the app reads. Places near a word such as "image" come first, then the
+// first of each file, because only a part is tried.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)
@@ -240,7 +240,7 @@ func (a *App) places(t target) (all []place, err error) {
 	return all, nil
 }
 
-// places returns the places of one file. in has their shared fields.
+// places returns one file's places. in has their shared fields.
 func (t *target) places(in place) (all []place) {
 	for i, line := range in.lines {
 		p := in
@@ -273,7 +273,7 @@ func (t *target) places(in place) (all []place) {
 
 func near(lines []string, i int) []string { return lines[max(0, i-3):min(len(lines), i+4)] }
 
-// with returns the file with line i changed. It also changes the repository in a line up to three lines away.
+// with changes line i, and the repository up to three lines away.
 func (t *target) with(lines []string, i int, changed string) string {
 	lines = slices.Clone(lines)
 	lines[i] = changed
@@ -287,7 +287,7 @@ func (t *target) with(lines []string, i int, changed string) string {
 
 const noEffect = "has no effect"
 
-// try renders an edit, and returns why the edit is refused, or "".
+// try renders an edit, and returns why it is refused, or "".
 func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error) {
 	if p.changed == "" {
 		return p.why, nil
@@ -297,7 +297,7 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 		return "", err
 	case err != nil && rollout.ReasonOf(err) == rollout.HeldInvalidInput:
 		return noEffect, nil
-	case err != nil: // the policy forbids the image
+	case err != nil: // by the policy
 		return err.Error(), nil
 	case slices.Equal(Names(r)[t.from], t.was):
 		return noEffect, nil
@@ -318,7 +318,7 @@ func (a *App) barred(file, content string) (why string, err error) {
 		sources, _ := rollout.ParseVendor(by, data) // gitrollout vendor reports errors
 		for _, s := range sources {
 			into := path.Join(dir, s.Into) + "/"
-			if s.Chart != nil { // the folder may end with the chart's version
+			if s.Chart != nil { // the folder may end with the version
 				into += s.Chart.Name
 			}
 			if strings.HasPrefix(file, into) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the immutable fields of each kind. The API server refuses a change.
+// fixed lists each kind's immutable fields.
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -32,7 +32,7 @@ var fixed = map[string][][]string{
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
-		return nil // each run of a hook creates a new Job
+		return nil // each run creates a new Job
 	}
 	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
 		field := strings.Join(path, ".")
@@ -58,7 +58,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered returns a note if a StatefulSet's first ordinal changes. Pods are then replaced at any step of a release.
+// renumbered notes a StatefulSet's new first ordinal. Pods are then replaced at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -74,14 +74,14 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset has the API server's defaults of fixed fields (apps, batch, core, storage), except computed defaults.
+// unset has the API server's defaults of fixed fields (apps, batch, core, storage), except computed ones.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
 func at(o rollout.Object, path []string, field string) (any, bool) {
-	// The result is false if only the API server knows the value.
+	// false: only the API server knows the value.
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {
 		v, ok = unset[field]
@@ -89,7 +89,7 @@ func at(o rollout.Object, path []string, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce returns notes about create-only Secrets with new keys, which a Secret in the cluster never gets.
+// madeOnce notes new keys of create-only Secrets, which a Secret in the cluster never gets.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

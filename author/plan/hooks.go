@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks returns notes about Jobs that run, and about objects that a Job reads before their update.
+// hooks notes Jobs that run, and objects that a Job reads before their update.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -44,7 +44,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks returns notes about hook Jobs that run because they have changed, although no version changes.
+// changedHooks notes hook Jobs that run because they have changed, without a new version.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil

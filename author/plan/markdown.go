@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is a comment's largest size in bytes (GitHub allows 65,536). A longer comment omits diffs.
+// MarkdownLimit is in bytes (GitHub allows 65,536). A longer comment omits diffs.
 const MarkdownLimit = 60_000
 
-// Mark is the first line of a plan's comment, by which a CI job finds the earlier comment.
+// Mark is a plan comment's first line, by which a CI job finds an earlier comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown returns the plans as the text of a pull request's comment.
+// Markdown returns the text of a pull request's comment.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -25,7 +25,7 @@ func Markdown(all []Plan) string {
 	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
-			return -1 // removes the character
+			return -1
 		}
 		return r
 	}, text)
@@ -57,7 +57,7 @@ func markdown(all []Plan, diffs bool) string {
 	}).Parse(markdownText))
 	var b strings.Builder
 	b.WriteString(Mark)
-	_ = text.Execute(&b, all) // the template fits these types
+	_ = text.Execute(&b, all) // the template fits
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
@@ -67,7 +67,7 @@ func headline(p Plan) string {
 		change := a.Change
 		isStaged := func(w Workload) bool { return w.Staged }
 		if change == Release && !slices.ContainsFunc(a.Workloads, isStaged) {
-			change = Fast // without Rollout documents, a release has no steps
+			change = Fast // a release without Rollouts has no steps
 		}
 		by[change]++
 	}

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff of two versions, or "". Either version may be nil. The diff omits fields that the
-// API server sets, and masks the values of Secrets.
+// Compare returns the unified diff, or "". Either version may be nil. The diff omits the API server's fields, and masks
+// Secrets' values.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -31,12 +31,12 @@ func Compare(wasName string, was rollout.Object, nowName string, now rollout.Obj
 	}
 	text := string(diff.Diff(wasName, before, nowName, after))
 	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
-		text = rest // drop the line "diff a b", because the next lines repeat both names
+		text = rest // drop "diff a b": the next lines repeat the names
 	}
 	return text, nil
 }
 
-// Masked returns an object as YAML, with masked values of Secrets.
+// Masked returns an object as YAML, with Secrets' values masked.
 func Masked(o rollout.Object) (string, error) {
 	if o.IsSecret() {
 		o = hide(plainSecret(o.Copy()), nil, "")
@@ -56,7 +56,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer omits the fields that the API server, kubectl or gitrollout sets.
+// withoutServer omits fields that the API server, kubectl or gitrollout sets.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -99,10 +99,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields lists a Secret's fields without secret values. Another field may be a misspelled data field.
+// openFields lists a Secret's fields without secrets. Another field may be misspelled data.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, also in annotations. The mask contains changed if other has another value.
+// hide masks a Secret's values, also in annotations. The mask of a value that differs in other contains changed.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -126,7 +126,7 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is the size in bytes above which a Secret's annotation is masked.
+// longAnnotation is in bytes. A Secret's longer annotations are masked.
 const longAnnotation = 200
 
 func star(values, others map[string]any, key, changed string) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is one message to the author of a change.
+// Note is a message to a change's author.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -25,9 +25,9 @@ type Level string
 
 // The levels.
 const (
-	Refused Level = "refused" // the change fails, because the API server rejects it
-	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at the same time
-	Hint    Level = "hint"    // the change works, and the author should know the note
+	Refused Level = "refused" // the API server rejects the change
+	AtOnce  Level = "atOnce"  // reaches all users at the same time, without stages
+	Hint    Level = "hint"    // the author should know this
 )
 
 func notes(in Input, a App) []Note {
@@ -89,8 +89,8 @@ func watches(a App) (all []Note) {
 	return all
 }
 
-// changedSteps returns notes about changed steps of the current release, with the step at which the release continues.
-// The level is AtOnce if the change removes all remaining promotions.
+// changedSteps notes changed steps of the current release, with the step at which it continues. The level is AtOnce
+// if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -101,7 +101,7 @@ func (c comparison) changedSteps(a App) []Note {
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
-			continue // lostRollouts reports the missing document
+			continue // see lostRollouts
 		}
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
@@ -132,7 +132,7 @@ func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce returns notes about a changed object that no stage covers.
+// atOnce notes a changed object that no stage covers.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -153,7 +153,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace returns a note about a workload that replaces pods in place, if no step protects users.
+// inPlace notes a workload that replaces pods in place, if no step protects users.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -169,7 +169,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Code = ref.Kind
 		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
-	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only a DaemonSet has a surge
+	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only a DaemonSet
 		note.Level, note.Code = Hint, "NoSurge"
 		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no " +
 			"pod that serves while its pod is replaced"
@@ -184,11 +184,11 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// sharedData returns notes about a changed ConfigMap or Secret that both versions' pods use by the same name.
+// sharedData notes a changed ConfigMap or Secret that both versions use by one name.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go reports the objects that a hook reads
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // see hooks.go
 			continue
 		}
 		mounted, read := false, false
@@ -258,7 +258,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the changed workloads without a Rollout.
+// unstaged returns changed workloads without a Rollout.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()

@@ -10,15 +10,15 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the former name of a generated ConfigMap or Secret, which ends with a hash.
+	// Was is a generated ConfigMap's or Secret's former name, which ends with a hash.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
-	Diff   string `json:"diff"`   // unified; the values of Secrets are masked
+	Diff   string `json:"diff"`   // unified; Secrets' values are masked
 }
 
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// differences returns the changed objects of two renders. Either render may be nil.
+// differences compares two renders, which may be nil.
 func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
@@ -28,7 +28,7 @@ func differences(base, head *rollout.Render) []Object {
 			old = was.Ref()
 		}
 		text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
-		if err != nil { // impossible, because the objects were read from YAML
+		if err != nil { // impossible: read from YAML
 			text = err.Error() + "\n"
 		}
 		o := Object{Object: ref, Change: "changed", Diff: text}
@@ -49,7 +49,7 @@ func differences(base, head *rollout.Render) []Object {
 		was := before[ref]
 		if was == nil {
 			was = generatedBefore(ref, before, after)
-			renamed[was.Ref()] = true // an empty Ref if "was" is nil
+			renamed[was.Ref()] = true // empty if "was" is nil
 		}
 		add(ref, was, now)
 	}

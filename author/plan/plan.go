@@ -13,64 +13,64 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Plan is the effect of a change on the apps of one cluster.
+// Plan is a change's effect on one cluster's apps.
 type Plan struct {
 	Cluster string    `json:"cluster"`
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
-	At      time.Time `json:"at"`   // the plan assumes a push at this time
-	// State names the source of the stable version (the state branch or the commit Base), and the reason.
+	At      time.Time `json:"at"`   // assumed time of the push
+	// State names the stable version's source (the state branch or the commit Base), and why.
 	State     string                `json:"state,omitempty"`
-	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
-	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
-	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
+	Error     *rollout.InvalidError `json:"error,omitempty"` // in the configuration; no app is planned
+	Apps      []App                 `json:"apps"`            // changed, sorted by name
+	Unchanged int                   `json:"unchanged"`       // number of apps
 	Shared    []Shared              `json:"shared,omitempty"`
-	Errors    int                   `json:"errors"` // number of apps with an error, or 1 for the configuration
+	Errors    int                   `json:"errors"` // apps with an error, or 1 for the configuration
 }
 
-// Shared is a changed file that several apps use.
+// Shared is a changed file of several apps.
 type Shared struct {
 	File string   `json:"file"`
 	Apps []string `json:"apps"`
 }
 
-// App is the effect of a change on one app.
+// App is a change's effect on one app.
 type App struct {
 	App     string                `json:"app"`
 	Path    string                `json:"path"`
 	Change  Change                `json:"change"`
-	Summary string                `json:"summary"` // the change in one sentence
+	Summary string                `json:"summary"` // one sentence
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads lists the workloads with changed pods.
+	// Workloads have changed pods.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
-	// Detection has the differences that the comparisons find.
+	// Detection has the differences that comparisons find.
 	Detection []strategies.Detection `json:"detection,omitempty"`
 	Notes     []Note                 `json:"notes,omitempty"`
-	Files     []string               `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins    time.Time              `json:"begins,omitzero"`   // the earliest begin; zero if the begin or the end is unknown
-	Ends      time.Time              `json:"ends,omitzero"`     // the earliest end; zero if unknown
-	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
-	Gates     int                    `json:"gates,omitempty"`   // number of required promotions
+	Files     []string               `json:"files,omitempty"`   // changed, of the app's sources
+	Begins    time.Time              `json:"begins,omitzero"`   // earliest; zero if begin or end is unknown
+	Ends      time.Time              `json:"ends,omitzero"`     // earliest; zero if unknown
+	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's, without windows and promotions
+	Gates     int                    `json:"gates,omitempty"`   // required promotions
 }
 
-// Change is an app's kind of change.
+// Change is a kind of change.
 type Change string
 
 const (
-	First    Change = "first"    // the app is deployed for the first time, without steps
-	Release  Change = "release"  // a new version goes through its steps
-	Fast     Change = "fast"     // this version was stable before; its release has no pauses and no weights
-	Rollback Change = "rollback" // the current release is rolled back to stable
+	First    Change = "first"    // deployed for the first time, without steps
+	Release  Change = "release"  // a new version, with steps
+	Fast     Change = "fast"     // was stable before; no pauses, no weights
+	Rollback Change = "rollback" // the current release returns to stable
 	Apply    Change = "apply"    // no staged version changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
-	Gone     Change = "gone"     // the app leaves Git; its objects stay in the cluster
-	Invalid  Change = "invalid"  // the app would be held (phase Held): it cannot be rendered or released
+	Gone     Change = "gone"     // leaves Git; objects stay in the cluster
+	Invalid  Change = "invalid"  // Held: cannot be rendered or released
 )
 
-// Span is a duration. Its JSON is a text such as 1h30m0s.
+// Span is a duration, in JSON 1h30m0s.
 type Span time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -79,23 +79,23 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // String returns Go's form: 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
-// Side is one app at one commit.
+// Side is an app at a commit.
 type Side struct {
-	Render *rollout.Render // nil if the app does not exist or Err is set
+	Render *rollout.Render // nil without the app or with Err
 	Err    error
 }
 
-// Input has all inputs of one app's plan.
+// Input has the inputs of one app's plan.
 type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // the app's record; if nil, the plan takes the version in Base as stable
+	State      *rollout.State // the record; if nil, Base's version is stable
 	Calendar   rollout.Calendar
-	Files      []string // the changed files among the sources of both sides, sorted
+	Files      []string // changed sources of both sides, sorted
 }
 
-// Of returns an app's plan, or false if the app does not change.
+// Of returns an app's plan, or false without a change.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -157,7 +157,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // base.Release() is "" without Specs and hooks
+		return cmp.Or(base.Content, base.Release()) // "" without Specs and hooks
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -165,8 +165,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if the change adds a workload's first Rollout document, else nil. The
-// hash of a workload with a first document comes from the commit Base.
+// standing returns each workload's stable hash if the change adds a workload's first Rollout, else nil. The first's
+// hash comes from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -192,7 +192,7 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether only a Rollout makes w a workload. Without a Rollout, no record has a hash of w.
+// byDocument reports whether only a Rollout makes w a workload. Without it, no record has a hash of w.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
@@ -227,7 +227,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge requires that the two renders differ.
+// judge requires different renders.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +
@@ -298,5 +298,5 @@ func (p *Plan) finish() {
 	}
 }
 
-// Changes reports whether the plan has a changed app or an error.
+// Changes reports a changed app or an error.
 func (p *Plan) Changes() bool { return len(p.Apps) > 0 || p.Error != nil }

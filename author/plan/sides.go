@@ -13,28 +13,27 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Sides has the inputs of one cluster's plan.
+// Sides has the inputs of a cluster's plan.
 type Sides struct {
 	Cluster       string
-	Own           string // gitrollout's own namespace, where no app may write
+	Own           string // gitrollout's namespace, where no app may write
 	Now           time.Time
 	Before, After *source.Branch
-	Record        source.Snapshot // the state branch; nil if it is not read
+	Record        source.Snapshot // the state branch, or nil
 	Policy        *rollout.Policy
 	Renderer      *render.Renderer
-	// Runs reports whether the cluster has a workload, and whether it has the same template; nil without a cluster.
+	// Runs reports whether the cluster has a workload, with the same template; nil without a cluster.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
 }
 
-// uncommitted is a tree that may have no commit, such as a working copy.
+// uncommitted may have no commit, as a working copy.
 type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. A new cluster has none in base. If base's configuration is invalid, both sides use
-// head's configuration.
+// Read reads both configurations. A new cluster has none in base. If base's is invalid, both sides use head's.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -50,7 +49,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 
 const planners = 4
 
-// Add plans the apps of both sides. It stops when ended() returns an error.
+// Add plans both sides' apps until ended() returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -66,7 +65,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	heads := make([]*rollout.Render, len(names))
 	source.Each(len(names), planners, func(i int) {
 		if ended() == nil {
-			head, _ := s.side(s.After, names[i]) // Plan returns the error
+			head, _ := s.side(s.After, names[i]) // see Plan
 			heads[i] = head.Render
 		}
 	})
@@ -94,7 +93,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	return nil
 }
 
-// WithoutDiffs removes the diffs of all objects.
+// WithoutDiffs removes all diffs.
 func (p *Plan) WithoutDiffs() {
 	for _, a := range p.Apps {
 		for k := range a.Objects {
@@ -103,7 +102,7 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Plan plans one app. It returns false if the app does not change.
+// Plan plans an app. It returns false without a change.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -136,7 +135,7 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted sets the summary of a first deployment if Runs is set: whether the app would be adopted.
+// adopted sets a first deployment's summary if Runs is set: whether the app would be adopted.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil
@@ -171,7 +170,7 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// allow replaces the render of a side by an error if the configuration or the policy forbids an object.
+// allow replaces a render by an error if configuration or policy forbids an object.
 func (s *Sides) allow(b *source.Branch, side *Side) {
 	if side.Render == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes describes how long a stage takes: "10m", "a promotion", "a promotion (2h: abort)", or "-".
+// Takes describes a stage's duration: "10m", "a promotion", "a promotion (2h: abort)", or "-".
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
@@ -23,12 +23,12 @@ func (s Stage) Takes() string {
 	}
 }
 
-// Share formats a weight as a share of the full weight, such as 20% or 3/1000.
+// Share formats a weight, such as 20% or 3/1000.
 func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns a workload's number of pods, with the source if not the manifest.
+// Sizing returns the number of pods, with the source if not the manifest.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -37,7 +37,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost summarizes a release, such as "at least 25m, 2 promotions", or returns "" without stages.
+// Cost returns, for example, "at least 25m, 2 promotions", or "" without stages.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {
@@ -49,10 +49,10 @@ func (a App) Cost() string {
 	return strings.Join(parts, ", ")
 }
 
-// Short formats a duration without zero parts, such as 1h for 1h0m0s.
+// Short formats 1h0m0s as 1h.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats an event's earliest time. It adds a weekday or a date unless the time is today.
+// Moment formats an earliest time, with a weekday or date unless today.
 func Moment(at, now time.Time) string {
 	switch {
 	case at.IsZero():

@@ -7,38 +7,38 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Workload is the release of one workload in an app.
+// Workload is one workload's release.
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen or rollingUpdate (without steps). The manifest sets it if Staged is false.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps); from the manifest unless Staged.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized names the source of Replicas, or is "" for the manifest.
+	// Sized names Replicas' source, or "" for the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
-	Full   int     `json:"full,omitempty"`   // the weight at which the new version gets all requests
+	Full   int     `json:"full,omitempty"`   // the weight of all requests
 	Stages []Stage `json:"stages,omitempty"`
 
 	Watch   Span `json:"watch,omitempty"`   // how long analyses may return the app after the release
-	WayBack Span `json:"wayBack,omitempty"` // how long this return takes at most, unless pods are late
+	WayBack Span `json:"wayBack,omitempty"` // maximum of this return, unless pods are late
 }
 
 // Name returns NAMESPACE/NAME.
 func (w Workload) Name() string { return w.Workload.Namespace + "/" + w.Workload.Name }
 
-// Stage is one stage of a release.
+// Stage is a release's stage.
 type Stage struct {
 	Name      string    `json:"name,omitempty"`
 	Text      string    `json:"text"`
 	Weight    int       `json:"weight"`
-	Canary    int       `json:"canary"` // number of pods of the new version
+	Canary    int       `json:"canary"` // pods of the new version
 	Stable    int       `json:"stable"`
 	Wait      string    `json:"wait,omitempty"` // pods, promotion, time or analysis
 	AtLeast   Span      `json:"atLeast,omitempty"`
-	Enters    time.Time `json:"enters,omitzero"` // the earliest time, zero if unknown
-	Shut      string    `json:"shut,omitempty"`  // the window or freeze that the stage waits for
+	Enters    time.Time `json:"enters,omitzero"` // earliest; zero if unknown
+	Shut      string    `json:"shut,omitempty"`  // window or freeze to wait for
 	Timeout   Span      `json:"timeout,omitempty"`
 	OnTimeout string    `json:"onTimeout,omitempty"`
 }
@@ -69,7 +69,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// Detections returns the differences that an app's comparisons find, without figures and without a record.
+// Detections returns the differences that an app's comparisons find, without figures and record.
 func Detections(r *rollout.Render) (all []strategies.Detection) {
 	for _, spec := range r.Specs {
 		n, _ := size(r, spec)
@@ -105,7 +105,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns the number of pods in Git, and the source ("" for the manifest).
+// size returns the pods in Git, and the source ("" for the manifest).
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

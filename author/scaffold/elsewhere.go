@@ -13,22 +13,22 @@ import (
 )
 
 type elsewhere struct {
-	who   string    // the object of Argo CD or Flux that releases the chart
-	of    sourceRef // Flux's source object, which has the chart's address
-	repo  string    // the chart's address; "" if only Flux's source object has the address
-	name  string    // the chart's name; "" if the address ends with the name
-	wants string    // the version or range; "" if Flux's source object has it
+	who   string    // Argo CD's or Flux's object that releases the chart
+	of    sourceRef // Flux's source object, with the address
+	repo  string    // the chart's address; "" if in Flux's source object
+	name  string    // "" if the address ends with the chart's name
+	wants string    // version or range; "" if in Flux's source object
 }
 
 type sourceRef struct{ Kind, Name string }
 
 type brought struct {
-	dir string // folder of vendor.yaml
+	dir string // of vendor.yaml
 	rollout.VendorSource
 }
 
 func (s *Survey) vendored(name string, data []byte) {
-	// Ignore errors, because "gitrollout vendor" reports them.
+	// "gitrollout vendor" reports errors.
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
 		if v.Chart != nil {
@@ -38,8 +38,8 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// Read HelmReleases from built kustomizations, because the files lack the patches.
-	of := map[string]bool{} // the key is a kustomization's folder, or a folder or file that it uses
+	// The files of HelmReleases lack the patches, so build kustomizations.
+	of := map[string]bool{} // kustomizations' folders, and folders or files that they use
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// A kustomization with objects of Argo CD or Flux is not an app. Report its workloads, because no app deploys them.
+	// A kustomization with Argo CD's or Flux's objects is no app, so report its workloads.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +80,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux skips a kustomization that only other kustomizations use.
+// ofFlux skips kustomizations that only others use.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -150,7 +150,7 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf returns the folder of a vendored chart. It prefers the requested version.
+// chartOf returns a vendored chart's folder, preferably of the requested version.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -176,16 +176,16 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
-	if repo != "" && name == "" { // an OCIRepository's address ends with the chart's name
+	if repo != "" && name == "" { // an OCIRepository's address ends with the name
 		repo, name = path.Dir(repo), path.Base(repo)
-		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir has removed a slash
+		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir removed a slash
 	}
 	return strings.TrimSuffix(repo, "/"), name
 }
 
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder that contains both the object that releases the chart and Flux's source object.
+// bothIn returns the folder with both the releasing object and Flux's source object.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

@@ -18,25 +18,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is an entry for a folder that an object of Argo CD or Flux deploys.
+// Given is an entry for a folder that Argo CD or Flux deploys.
 type Given struct {
-	File  string // the file of the object of Argo CD or Flux
-	Entry        // all fields except Needs
+	File  string // of Argo CD's or Flux's object
+	Entry        // without Needs
 	Lost  []string
 
 	postBuild postBuild
-	release   bool       // the object is a HelmRelease
-	as        string     // the name of the Application
-	object    string     // the name of the object of Argo CD or Flux
-	cluster   string     // the name and address of the destination cluster
-	of        sourceRef  // Flux's source object that has the folder
-	chart     *elsewhere // the external chart; nil for a folder of the repository
-	files     []string   // value files, relative to the chart; a leading / means the repository's root
+	release   bool       // a HelmRelease
+	as        string     // the Application's name
+	object    string     // the object's name
+	cluster   string     // the destination's name and address
+	of        sourceRef  // Flux's source object with the folder
+	chart     *elsewhere // external; nil for a folder of the repository
+	files     []string   // value files, relative to the chart, or with / to the root
 }
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // by default, an app has the name of its folder
+		g.Name = "" // the default is the folder's name
 	}
 	if g.Helm == nil {
 		return
@@ -51,7 +51,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application has the read fields of an Argo CD Application (argoproj.io/v1alpha1).
+// application has the read fields of argoproj.io/v1alpha1.
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -95,12 +95,12 @@ func applicationIn(file, text string) (all []Given) {
 		}
 		to := a.Spec.Destination
 		g := Given{File: file, object: a.Metadata.Name,
-			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is not an environment
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is no environment
 			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
-			if !strings.Contains(source.RepoURL, "://") { // Argo CD writes registries without a scheme
+			if !strings.Contains(source.RepoURL, "://") { // Argo CD omits registries' scheme
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
@@ -122,7 +122,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm returns a source's helm block. Values override value files, and parameters override values (Argo CD).
+// argoHelm reads a source's helm block. As in Argo CD, values override files, and parameters values.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -130,7 +130,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // the root of another source, probably this repository
+		case strings.HasPrefix(ref, "$"): // another source's root, probably this repository
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -165,15 +165,15 @@ func asJSON(values map[string]any) string {
 	if len(values) == 0 {
 		return ""
 	}
-	data, _ := json.Marshal(values) // values from YAML always have a JSON form
+	data, _ := json.Marshal(values) // cannot fail
 	return string(data)
 }
 
-// fluxObject has the read fields of *.toolkit.fluxcd.io objects (Kustomization, HelmRelease, source).
+// fluxObject has the read fields of *.toolkit.fluxcd.io (Kustomization, HelmRelease, source).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
-		URL                         string // set in sources
+		URL                         string // sources
 		Path, TargetNamespace       string
 		SourceRef, ChartRef         sourceRef
 		Patches, Images, Components []any
@@ -200,7 +200,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies variables. It adds each source to Lost, except a ConfigMap with one file for env.
+// variables adds each source to Lost, except a ConfigMap with one file for env.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -246,7 +246,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	}
 	g = Given{File: file, object: o.Metadata.Name, release: true,
 		Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
-	of := "/" // value files are relative to the repository's root
+	of := "/" // relative to the root
 	switch {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
@@ -258,7 +258,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // Flux's default name has targetNamespace as a prefix
+	name := o.Metadata.Name // without Flux's default prefix targetNamespace
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -272,8 +272,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds settings of Argo CD's and Flux's objects, preferably for env. If several objects release one chart, also
-// has the further entries by folder. notes lists settings without equivalents.
+// carry adds settings of Argo CD's and Flux's objects, preferably for env. also has further releases of one chart, by
+// folder. notes lists settings without equivalents.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -19,7 +19,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// Folders with a name in markers contain environments, as in overlays/prod. Names in generic are never an app's name.
+// Folders in markers contain environments, as overlays/prod. Names in generic are never an app's.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -27,7 +27,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown have documentation, samples or tests. But below ofApps, as in apps/docs, they are apps.
+// Folders that match shown are documentation, samples or tests, but apps below ofApps, as apps/docs.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
@@ -54,7 +54,7 @@ func environment(dir string) string {
 	return known
 }
 
-// environment returns the environment of an object of Argo CD or Flux, from its folder or settings, or "".
+// environment returns the environment from the object's folder or settings, or "".
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e
@@ -64,7 +64,7 @@ func (g Given) environment() string {
 	}
 	own := words(g.Path)
 	names := slices.DeleteFunc(words(strings.Join(g.files, " "), path.Base(g.File), g.object, g.Namespace),
-		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app, not an environment
+		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app
 	known, _ := rollout.Find(append(words(g.cluster), names...),
 		func(word string) bool { return slices.Contains(environments, word) })
 	return known
@@ -97,7 +97,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the folders among roots that are apps for env. It records a reason for each other folder.
+// ofEnvironment returns the roots that are apps for env, and records why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {

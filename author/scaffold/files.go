@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SchemaFolder contains the JSON Schemas for the generated files.
+// SchemaFolder has the generated files' JSON Schemas.
 const SchemaFolder = ".gitrollout/schemas"
 
 // File is a file to write.
@@ -32,7 +32,7 @@ type File struct {
 	Changes bool // the file exists and gets more lines
 }
 
-// Write writes a file below dir. An existing file is an error unless Changes is set.
+// Write writes below dir. An existing file is an error unless Changes is set.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -50,7 +50,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders returns the folders that users add to Git: .gitrollout and the folders of the apps' documents.
+// Folders returns the folders to add to Git: .gitrollout and the apps'.
 func Folders(files []File) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -86,7 +86,7 @@ func configText(entries []Entry) string {
 		}
 		if h := e.Helm; h != nil {
 			var values map[string]any
-			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON has made the values
+			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON made the values
 			b.WriteString(settings("helm", map[string]any{
 				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
 			}))
@@ -144,7 +144,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollout files and the changed kustomization. told has reasons for omitted Deployments.
+// Rollouts returns new Rollouts and the changed kustomization. told says why Deployments are omitted.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -229,7 +229,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith adds resources to a kustomization. It returns a zero File for plain manifests.
+// kustomizationWith adds resources, or returns a zero File for plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
@@ -265,5 +265,5 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
 	}
-	return File{}, nil // the folder has plain manifests
+	return File{}, nil // plain manifests
 }

@@ -13,40 +13,40 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Proposal is a proposed configuration of a cluster.
+// Proposal is a cluster's proposed configuration.
 type Proposal struct {
 	Cluster string
 	Entries []Entry
-	Apps    []rollout.App // the apps that the entries match
+	Apps    []rollout.App // matched by the entries
 	LeftOut []LeftOut
-	Notes   []string // notes about the apps, for users
+	Notes   []string // about the apps, for users
 
 	own   string
 	build Builder
-	also  map[string][]Entry // the key is a chart's folder; the values are entries for its further releases
+	also  map[string][]Entry // a chart folder's further releases
 }
 
-// Entry is one entry of the configuration's list "apps".
+// Entry is in the configuration's list "apps".
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default
 	Namespace string             // "" for the default
 	Directory *rollout.Directory // nil for kustomizations
 	Helm      *rollout.Helm      // nil without a chart
-	Variables rollout.Variables  // variables for the app's objects
+	Variables rollout.Variables
 
-	Decryption string // the Secret with the keys for encrypted files, "" without such files
+	Decryption string // the Secret with keys for encrypted files, or ""
 
-	Needs render.Violations // the entry must allow these objects, because its apps have them
+	Needs render.Violations // the entry must allow these objects of its apps
 }
 
-// LeftOut is a folder or a file that does not become an app, and the reason.
+// LeftOut is a folder or file that does not become an app.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose proposes a cluster's apps, without apps that do not render. If cluster is "", it chooses a name.
+// Propose proposes apps that render. If cluster is "", it chooses a name.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -98,17 +98,17 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the cluster's environment. If p.Cluster is "", choose sets a name.
+// choose returns the environment, and names the cluster if p.Cluster is "".
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // the cluster prod-eu is for prod
+	isFor := func(e string) bool { // prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // omit all roots for other environments
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // omit other environments
 		return environments[i]
 	}
 	isKnown := func(e string) bool { return slices.Contains(known, e) }
@@ -119,7 +119,7 @@ func (p *Proposal) choose(roots []string) string {
 
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
-	entryOf := map[string]int{} // the key is the app's name; the value is the entry's index
+	entryOf := map[string]int{} // index by app name
 	by := map[string][]string{}
 	for _, dir := range chosen {
 		g := globOf(dir)
@@ -146,12 +146,12 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		g := globOf(dir)
 		group := by[g]
 		if group == nil {
-			continue // an earlier entry matches the folder
+			continue // an earlier entry matches
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // settings from a single folder must not apply to later folders
+		several := bare || len(group) > 1 // a single folder's settings must not apply to later ones
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -190,7 +190,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Check kustomizations first, to omit a folder with their output.
+	// An object belongs to one app. Kustomizations come first, to omit folders with their output.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -216,7 +216,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns one entry for all folders of a group. It returns false if the folders' settings differ.
+// likeAll returns one entry for a group, or false if settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -251,7 +251,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path. last is the index of the last segment that could be an app's name, or -1.
+// appIn returns as last the index of the last segment that could be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -264,14 +264,14 @@ func appIn(dir string) (segments []string, last int) {
 
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root, a glob would match all folders
+	if app < 0 || len(segments) == 1 { // at the root, a glob matches all folders
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf returns an entry's name, or "" if the default, the last folder's name, is suitable.
+// nameOf returns an entry's name, or "" if the last folder's name is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -290,7 +290,7 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut is the largest number of folders that Told lists for one reason.
+// mostLeftOut limits the folders that Told lists per reason.
 const mostLeftOut = 5
 
 // Told describes the proposal in lines.

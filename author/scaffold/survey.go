@@ -1,5 +1,5 @@
-// Package scaffold proposes files to add to a repository that does not use gitrollout yet. It reads a tree and returns
-// data. Package render finds and renders apps. cmd/gitrollout writes the files.
+// Package scaffold proposes files for a repository that does not use gitrollout yet, as data from a tree.
+// cmd/gitrollout writes the files.
 package scaffold
 
 import (
@@ -16,41 +16,41 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Survey describes the content of a repository.
+// Survey describes a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // sorted folders of manifests that run pods, without a kustomization
-	NoObjects      []string        // files without Kubernetes objects, such as package.json
-	Flux           []string        // folders that Flux's Kustomizations deploy
-	ArgoCD         []string        // folders that Argo CD's Applications deploy
-	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
+	Plain          []string        // folders of manifests that run pods, without kustomization, sorted
+	NoObjects      []string        // without Kubernetes objects, such as package.json
+	Flux           []string        // folders of Flux's Kustomizations
+	ArgoCD         []string        // folders of Argo CD's Applications
+	ArgoRollouts   []string        // files with Argo's Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // folders that Flux or Argo CD deploys, in the order of the tree
-	LeftOut        []LeftOut       // files and folders that cannot be apps, such as jsonnet files
+	Given          []Given         // deployed by Flux or Argo CD, in the tree's order
+	LeftOut        []LeftOut       // cannot be apps, such as jsonnet files
 
-	ConfigMaps map[string][]string // the key is a ConfigMap's name; the value lists files with only this ConfigMap
+	ConfigMaps map[string][]string // files with only this ConfigMap, by name
 
-	brought []brought                // charts in vendor.yaml files
-	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization
-	sources map[sourceRef]fluxSource // the addresses in Flux's source objects
+	brought []brought                // charts in vendor.yaml
+	engines []string                 // folders with Flux's or Argo CD's objects, without kustomization
+	sources map[sourceRef]fluxSource // addresses
 }
 
-// Chart is the folder of a Helm chart.
+// Chart is a Helm chart's folder.
 type Chart struct {
 	Path    string
-	Library bool     // a library chart
-	Values  []string // names of value files for environments, such as values-prod.yaml
+	Library bool
+	Values  []string // environments' value files, such as values-prod.yaml
 }
 
-// Kustomization is one folder that kustomize can build.
+// Kustomization is a folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // kind Component, which only kustomizations can use
-	Uses      []string // the folders to which the kustomization refers
-	Engine    string   // the engine of the kustomization's objects, Flux or Argo CD; "" for an app
+	Component bool     // only kustomizations can use it
+	Uses      []string // folders
+	Engine    string   // Flux or Argo CD by its objects; "" for an app
 }
 
-// The limits of a survey. Look ignores deeper folders and further files.
+// Look ignores deeper folders and further files.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
@@ -191,7 +191,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		var doc any
 		switch err := yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &doc); {
 		case err != nil || doc == nil:
-			continue // the renderer reports an invalid manifest
+			continue // the renderer reports the error
 		case yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil, h.APIVersion == "", h.Kind == "":
 			l.found.NoObjects = append(l.found.NoObjects, name)
 			continue
@@ -270,10 +270,10 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots skips kustomizations that other kustomizations use, and kustomizations with engines' objects.
+// roots skips kustomizations that others use, or with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // a folder that Flux or Argo CD deploys is a root, too
+	for _, k := range s.Kustomizations { // deployed by Flux or Argo CD
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -297,8 +297,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of plain manifests that are apps. It skips a folder in a chart or a kustomization, and a
-// folder that a kustomization uses. An app includes subfolders without a kustomization.
+// plain returns the folders of plain manifests that are apps, with subfolders. It skips folders in a chart or
+// kustomization, and those that a kustomization uses.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -340,8 +340,7 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps, without library charts and subcharts, with the value file of the first
-// environment that has one.
+// charts returns apps' charts, without libraries and subcharts, with the first environment's value file.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

@@ -21,9 +21,8 @@ import (
 
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From adds the external sources of a folder's kustomization to vendor.yaml. It replaces each address by the folder
-// that Update will write. It does not change objects of Flux and Argo CD, or the field helmCharts. From sends no
-// request. said describes changes and omissions. If From cannot rewrite an entry, it writes nothing.
+// From adds a kustomization's external sources to vendor.yaml, and replaces each address by Update's folder. Flux's and
+// Argo CD's objects and helmCharts stay. It sends no request. If it cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -71,7 +70,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization returns fs.ErrNotExist for a folder without a kustomization.
+// kustomization returns fs.ErrNotExist if there is none.
 func (f *from) kustomization(dir *os.Root) error {
 	var file string
 	var text []byte
@@ -119,7 +118,7 @@ func (f *from) references(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// vendorYAML returns the sources in vendor.yaml and a text to which new entries can be appended.
+// vendorYAML returns the sources, and a text to append to.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,12 +147,12 @@ func valueAt(n *kyaml.Node, field string) *kyaml.Node {
 }
 
 type from struct {
-	file  string // the kustomization's file; "" without a kustomization
+	file  string // "" without a kustomization
 	lines []string
 	known []rollout.VendorSource
 	said  []string
 
-	before int // number of sources that vendor.yaml had before From
+	before int // sources before From
 }
 
 func (f *from) reference(at string, n *kyaml.Node) error {
@@ -172,7 +171,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	if file != nil {
 		repo, ref, below = file[1], file[2], file[3]
 	}
-	top, _, inFolder := strings.Cut(below, "/") // bases often refer to sibling folders, so take the top folder
+	top, _, inFolder := strings.Cut(below, "/") // bases often use sibling folders
 	switch {
 	case file != nil && !inFolder:
 		top = ""
@@ -240,7 +239,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether s vendors the chart c. It ignores the fields Flat and Provenance.
+// isChart reports whether s vendors c, ignoring Flat and Provenance.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
@@ -257,13 +256,13 @@ func isRemote(entry string) bool {
 		hosts.MatchString(entry)
 }
 
-// rawHost and rawFile match addresses of single files on GitHub and GitLab.
+// rawHost and rawFile match single files on GitHub and GitLab.
 var (
 	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
 	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)
 )
 
-// remote splits an address into repository, ref and folder, as kustomize does.
+// remote splits an address as kustomize does.
 func remote(entry string) (repo, ref, below string) {
 	entry, query, _ := strings.Cut(strings.TrimPrefix(entry, "git::"), "?")
 	if q, err := url.ParseQuery(query); err == nil {

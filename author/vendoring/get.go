@@ -19,27 +19,27 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". Only the host and its registry's token server get them.
+	// Login returns a host's credentials, or "". Only the host and its token server get them.
 	Login func(host string) (user, password string)
 
-	Silence time.Duration // longest time without data from a server; default 1m
+	Silence time.Duration // longest time without data; default 1m
 }
 
 const (
-	maxAnswer = 64 << 20         // bytes; the index of a large chart repository has 30 MiB
-	maxTime   = 15 * time.Minute // for one response; the largest response needs 70 KiB per second
+	maxAnswer = 64 << 20         // bytes; a large repository's index has 30 MiB
+	maxTime   = 15 * time.Minute // per response; the largest needs 70 KiB per second
 )
 
 var errSilent = errors.New("the response has stopped: the server, or a proxy in front of it, hangs")
 
-// answer is an HTTP response with a body of at most maxAnswer bytes.
+// answer has at most maxAnswer bytes.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// get sends a GET request. authorization may be "". Errors contain only the host and path of the address.
+// get sends a GET request. authorization may be "". Errors contain only host and path.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -59,7 +59,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		req.Header.Set("Accept", accept)
 	}
 	if authorization != "" {
-		req.Header.Set("Authorization", authorization) // net/http drops this header on a redirect to another host
+		req.Header.Set("Authorization", authorization) // dropped on a redirect to another host
 	}
 	client := *cmp.Or(g.Client, http.DefaultClient)
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
@@ -76,7 +76,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		err = cause
 	}
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
-		err = wrapped.Err // the text of wrapped has the address, which may contain secrets
+		err = wrapped.Err // wrapped's text may contain secrets
 	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%s%s: %w", req.URL.Host, req.URL.Path, err)
@@ -129,7 +129,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sends a request to a registry's API. If the server requires a token, registry sets *token.
+// registry sends a request to a registry's API, and sets *token if required.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -148,7 +148,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header. wants is the header WWW-Authenticate.
+// token returns the Authorization header for WWW-Authenticate (wants).
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

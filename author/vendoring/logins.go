@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// dockerHub is docker's name for Docker Hub's credentials. hubHosts are Docker Hub's hosts.
+// dockerHub is docker's name for Docker Hub's credentials.
 const dockerHub = "https://index.docker.io/v1/"
 
 var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
 
-// Logins returns the credentials that "docker login" and "helm registry login" store. It runs credential helpers.
+// Logins returns the credentials of "docker login" and "helm registry login". It runs credential helpers.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
@@ -67,7 +67,7 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper asks a docker credential helper. It ignores identity tokens.
+// askHelper ignores identity tokens.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// WorkingCopy is a folder in a clone. Its changes become a proposal: a commit on a pushed branch.
+// WorkingCopy is a clone's folder. Its changes become a commit on a pushed branch.
 type WorkingCopy string
 
-// Clean returns an error if the working copy has changes, because a proposal would include them.
+// Clean returns an error for changes, which a proposal would include.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
@@ -21,7 +21,7 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 }
 
 // Commit commits all changes on top of HEAD, or returns "" without changes. The working copy stays unchanged. If
-// origin's branch already has a commit with this tree and parent, Commit returns the existing commit.
+// origin's branch has a commit with this tree and parent, Commit returns it.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	return git("commit-tree", tree, "-p", head, "-m", message), err
 }
 
-// Push forces a branch of origin to a commit.
+// Push forces origin's branch to a commit.
 func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
 	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
 	return err

@@ -24,20 +24,20 @@ import (
 
 // Pin is one entry of vendor.lock.
 type Pin struct {
-	Wants   string `json:"wants"`             // the source, as in vendor.yaml
-	Into    string `json:"into"`              // the folder, which contains only files of this source
-	Version string `json:"version,omitempty"` // the version of a chart or the tag of an artifact
-	Commit  string `json:"commit,omitempty"`  // the commit of a Git source
-	Digest  string `json:"digest,omitempty"`  // the digest of a chart's archive, or of a registry's manifest
-	Signed  string `json:"signed,omitempty"`  // fingerprint of the signing key, if provenance is required
-	Tree    string `json:"tree"`              // the digest of the files in Into
+	Wants   string `json:"wants"`             // the source in vendor.yaml
+	Into    string `json:"into"`              // the folder, with only this source's files
+	Version string `json:"version,omitempty"` // of a chart, or an artifact's tag
+	Commit  string `json:"commit,omitempty"`  // of a Git source
+	Digest  string `json:"digest,omitempty"`  // of a chart's archive, or a registry's manifest
+	Signed  string `json:"signed,omitempty"`  // the key's fingerprint, if provenance is required
+	Tree    string `json:"tree"`              // digest of Into's files
 }
 
 func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches a source at its locked version, or else the newest allowed version.
+// fetch fetches the locked version, or else the newest allowed.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -63,7 +63,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize expects charts here
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // as kustomize expects
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -86,7 +86,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version, or else the newest version in a range.
+// newest returns the locked version, or else a range's newest.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -97,7 +97,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm treats an invalid range as a range without matches
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm would match nothing
 		return "", fmt.Errorf("%q is neither a version nor a range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
@@ -257,7 +257,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the version to fetch. Tags cannot have "+", so tagged reads "_" as "+".
+// tagged returns the version to fetch, with "+" for "_", because tags cannot have "+".
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -283,7 +283,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit fetches a folder of another repository. It runs git, so that the user's credentials apply.
+// fromGit runs git, so that the user's credentials apply.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {

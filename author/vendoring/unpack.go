@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	maxBytes   = 20 << 20 // total size of the unpacked files
+	maxBytes   = 20 << 20 // of the unpacked files
 	maxEntries = 5000     // files and folders
-	maxPath    = 1000     // bytes of one path
+	maxPath    = 1000     // bytes
 )
 
-// files maps slash-separated paths to contents.
+// files has contents by slash-separated path.
 type files map[string][]byte
 
 func unzip(archive []byte) (files, error) {
@@ -35,7 +35,7 @@ func unzip(archive []byte) (files, error) {
 }
 
 func untar(from io.Reader) (files, error) {
-	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // total is in bytes
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // in bytes
 	for n := 1; ; n++ {
 		header, err := archive.Next()
 		switch {
@@ -45,7 +45,7 @@ func untar(from io.Reader) (files, error) {
 			return nil, fmt.Errorf("cannot be unpacked: %w", err)
 		case n > maxEntries:
 			return nil, fmt.Errorf("has more than %d files and folders", maxEntries)
-		case header.Typeflag == tar.TypeXGlobalHeader: // "git archive" writes the commit here
+		case header.Typeflag == tar.TypeXGlobalHeader: // the commit of "git archive"
 			continue
 		}
 		name := strings.TrimPrefix(header.Name, "./")
@@ -75,13 +75,13 @@ func untar(from io.Reader) (files, error) {
 		if total += len(content); total > maxBytes {
 			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
 		}
-		if rollout.GitName(path.Base(name)) == "" { // such as .gitignore, which affects other files
+		if rollout.GitName(path.Base(name)) == "" { // such as .gitignore
 			all[name] = content
 		}
 	}
 }
 
-// checkName refuses a path that leaves the folder on any system, or that a tool treats specially.
+// checkName refuses a path that leaves the folder on any system, or that tools treat specially.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not below the archive's folder", name)
@@ -129,7 +129,7 @@ func (f files) below(dir string) files {
 func (f files) tree() string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", name, digest(f[name])) // a hash never fails
+		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", name, digest(f[name])) // cannot fail
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }

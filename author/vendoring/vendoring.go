@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is the content of vendor.lock. Sources are in the same order as in vendor.yaml.
+// lockFile is vendor.lock, in vendor.yaml's order.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -26,7 +26,7 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All is a source name that selects all sources.
+// All selects all sources.
 const All = "*"
 
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
@@ -70,7 +70,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check returns differences between the vendored folders and vendor.lock. It sends no request.
+// Check returns differences between folders and vendor.lock, without requests.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver reports chart versions that vendor.lock lacks. A merge may keep their folders, and a render use them.
+// leftOver reports chart versions that vendor.lock lacks. A merge may keep their folders.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -133,8 +133,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. name selects the source that may get a newer
-// version: "" for no source, or All. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources and writes vendor.lock. name selects the source that may get a newer version: "" for none,
+// or All. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -182,12 +182,12 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, existing folders without a lock entry, and vendored folders with local changes. An
-// interrupted update leaves folders with the new content, so apart accepts such folders.
+// apart refuses nested folders, folders without a lock entry, and local changes. It accepts an interrupted update's
+// folders with the new content.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may give the same version
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may give one version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}
@@ -215,7 +215,7 @@ func (p Pin) isIn(dir *os.Root) bool {
 	return err == nil && all.tree() == p.Tree
 }
 
-// Folders returns the folders at and below a path with a vendor.yaml. It skips vendored folders.
+// Folders returns the folders with a vendor.yaml at and below a path, but not in vendored folders.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {

@@ -14,10 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder for new files before write moves them, so that a full disk changes nothing. stage clears it.
+// staging holds new files before write moves them, so that a full disk changes nothing.
 const staging = ".vendor-new"
 
-// write moves new contents, and then writes the lock. An interrupted update can be repeated.
+// write moves contents, then writes the lock. An interrupted update can be repeated.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)

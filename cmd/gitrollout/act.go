@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand has the flags of commands that push a user's request.
+// pushCommand has the flags of commands that push a request.
 type pushCommand struct {
 	streams
 	vouch  vouchOptions
@@ -45,7 +45,7 @@ func (c *pushCommand) registerPush(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
 }
 
-// run pushes all changes as one commit. With --dry-run, it only prints the commit.
+// run pushes all changes as one commit, or prints it with --dry-run.
 func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	change func(w *console.Session, app string) (propose.Change, error)) error {
 	who, err := identity(ctx, c.author)
@@ -89,7 +89,7 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	return c.say(strings.Join(append([]string{said}, notes...), "\n"))
 }
 
-// drawChange formats a change for --dry-run. It omits unchanged files.
+// drawChange formats a change for --dry-run, without unchanged files.
 func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")
@@ -105,7 +105,7 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 			fmt.Fprintf(&b, "D %s\n", path)
 		case found && !bytes.Equal(old, content):
 			fmt.Fprintf(&b, "M %s\n", path)
-			if o.Again != nil { // the change edits a user's file
+			if o.Again != nil { // edits a user's file
 				_, hunks, _ := bytes.Cut(diff.Diff("", old, path, content), []byte("+++ "+path+"\n"))
 				b.Write(hunks)
 			}
@@ -239,7 +239,7 @@ once, and always at least one. The reconciler needs the right to delete pods.`,
 	return cmd
 }
 
-// identity returns the commits' author from --author, or else from the environment or git's settings.
+// identity returns the author from --author, else from the environment or git.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

@@ -59,7 +59,7 @@ type writtenTemplate struct {
 	err  error
 }
 
-// read returns the files' templates. In a folder, it skips files that are not YAML, such as charts' templates.
+// read skips a folder's files that are not YAML, such as charts' templates.
 func (o *templateOptions) read(s streams) (all []writtenTemplate, err error) {
 	if o.file == "-" {
 		data, err := io.ReadAll(s.in)
@@ -108,7 +108,7 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 	return all, nil
 }
 
-// metrics returns a template's metrics with the command line's arguments, and keeps all measurements.
+// metrics uses the command line's arguments, and keeps all measurements.
 func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, error) {
 	all, err := o.read(s)
 	if err != nil {
@@ -170,7 +170,7 @@ func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, err
 	return metrics, nil
 }
 
-// check validates a provider's configuration, and replaces the address of Prometheus.
+// check validates a provider, and replaces Prometheus' address.
 func (o *templateOptions) check(kind string, config map[string]any) error {
 	if kind == "prometheus" && o.address != "" {
 		config["address"] = o.address
@@ -195,7 +195,7 @@ func (o *templateOptions) values() (analysis.Values, error) {
 	return values, nil
 }
 
-// worker returns a Worker with the given clock. It connects to the cluster only for Secrets.
+// worker connects to the cluster only for Secrets.
 func (o *templateOptions) worker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
 	client := sync.OnceValues(func() (*cluster.Client, error) {
 		config, err := s.target.config()
@@ -222,7 +222,7 @@ func (o *templateOptions) worker(ctx context.Context, s streams, clock func() ti
 }
 
 func (o *templateOptions) secretsIn(target clusterOptions) string {
-	own, _, _ := target.kubectl().Namespace() // without a kubeconfig, a Secret cannot be read anyway
+	own, _, _ := target.kubectl().Namespace() // without a kubeconfig, no Secret can be read
 	return cmp.Or(o.namespace, own)
 }
 
@@ -317,7 +317,7 @@ func (c *analysisRun) run(ctx context.Context, name string) error {
 
 func isEndless(m rollout.Metric) bool { return m.Count == 0 && m.ConsecutiveSuccessLimit == 0 }
 
-// measure takes measurements until the trial has a verdict or ctx ends.
+// measure takes measurements until a verdict or the end of ctx.
 func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	worker, lines := c.worker(ctx, c.streams, time.Now, false), c.out
 	if c.output.format != "" {
@@ -336,7 +336,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 		got := make([]strategies.Measured, len(due))
 		source.Each(len(due), len(due), func(i int) { got[i] = worker.Take(ctx, rollout.App{}, due[i]) })
 		if ctx.Err() != nil {
-			return nil // a measurement that was interrupted does not count
+			return nil // an interrupted measurement does not count
 		}
 		for _, m := range got {
 			t.Take(m)
@@ -350,7 +350,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	return nil
 }
 
-// verdictCode returns a trial's exit code. An endless metric that never failed is successful.
+// verdictCode takes an endless metric that never failed as successful.
 func verdictCode(t *strategies.Trial) exitCode {
 	switch t.Run.Phase {
 	case analysis.Failed, analysis.Errored:

@@ -45,7 +45,7 @@ type replay struct {
 	Outcome  status.Outcome        `json:"outcome"`           // of the release
 	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if it was not replayed
 	At       *time.Time            `json:"at,omitempty"`
-	Message  string                `json:"message,omitempty"` // the reason of the verdict, or why there is none
+	Message  string                `json:"message,omitempty"` // the verdict's reason, or why there is none
 
 	past status.Past
 }
@@ -138,7 +138,7 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }
 
-// releases returns staged releases that began in a period, with an entry for each workload.
+// releases returns staged releases that began in a period, one entry for each workload.
 func (c *backtestCommand) releases(
 	ctx context.Context, w *console.Session, apps []string, from, to time.Time,
 ) (all []replay, err error) {
@@ -177,7 +177,7 @@ func (c *backtestCommand) releases(
 	return all, nil
 }
 
-// steps returns a workload's steps until the release left the last step, by a promotion or a rollback.
+// steps returns the steps until the release left the last one, by promotion or rollback.
 func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	for _, t := range r.past.Transitions {
 		p, has := rollout.Find(t.Progress, func(p rollout.Progress) bool { return p.Workload == r.Workload })
@@ -194,7 +194,7 @@ func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	return steps, *r.past.Ended
 }
 
-// replay runs the analysis with a clock that jumps from one measurement to the next.
+// replay runs the analysis with a clock that jumps to each measurement.
 func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollout.Metric) {
 	var longest time.Duration
 	steps, ended := r.steps()
@@ -203,7 +203,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		r.Message = "the release ended at its first step"
 		return
 	}
-	for _, m := range metrics { // the recorded end may be between two measurements
+	for _, m := range metrics { // the end may be between two measurements
 		longest = max(longest, m.Interval)
 	}
 	last := steps[len(steps)-1]
@@ -237,7 +237,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 	r.conclude(t)
 }
 
-// isSteadyAt reports whether the last step keeps the weight. The weight before the first step is 0.
+// isSteadyAt reports whether the last step keeps the weight, which begins with 0.
 func isSteadyAt(steps []rollout.Progress) bool {
 	last, weight := steps[len(steps)-1], 0
 	for _, p := range steps {

@@ -24,21 +24,21 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// breakGlassManager is the field manager of rollout.AnnotationBreakGlass.
+// breakGlassManager owns rollout.AnnotationBreakGlass.
 const breakGlassManager = "gitrollout-break-glass"
 
-// nowTimeout limits a rollback by --now, as progressDeadlineSeconds does by default.
+// nowTimeout limits --now, as progressDeadlineSeconds does by default.
 const nowTimeout = 10 * time.Minute
 
-// breakGlass implements "abort --break-glass" by annotations in the cluster.
+// breakGlass implements "abort --break-glass" by annotations.
 type breakGlass struct {
 	streams
 	on, now bool
-	open    []string // the apps that --now has not rolled back yet
+	open    []string // apps that --now has still to roll back
 	failed  error
 }
 
-// register adds the flags. Without --break-glass, abort still pushes to Git.
+// register adds the flags. Without --break-glass, abort pushes to Git.
 func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	push := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		"with --break-glass, while no reconciler runs: roll back from a clone on this machine")
 }
 
-// abort annotates the workloads of apps with a release in flight.
+// abort annotates workloads with a release in flight.
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -117,7 +117,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	}
 	const origin = "refs/remotes/origin/"
 	if _, err := program.Says(ctx, "-C", in, "rev-parse", "--verify", "--quiet", origin+o.branch); err == nil {
-		o.refs = origin // a mirror has the branches themselves
+		o.refs = origin // a mirror has the branches
 	}
 	if w, err = openWorld(ctx, o, g.streams); err == nil {
 		err = connect(ctx, w, func(string) {}, g.streams)
@@ -135,7 +135,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	return w, err
 }
 
-// checkClone fails if the clone is too old or too incomplete for a rollback.
+// checkClone fails if the clone is too old or incomplete for a rollback.
 func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) error {
 	s, err := w.States.Of(a.App)
 	stable := s.Stable
@@ -158,9 +158,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
-// step. Without any, it returns those whose pods are being replaced, or else all. It omits experiments' Deployments,
-// because a rollback deletes these.
+// inFlight returns workloads that may have a release in flight: with a status, because they wait at a step; else with
+// pods in replacement; else all. It omits experiments' Deployments, which a rollback deletes.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
@@ -184,7 +183,7 @@ func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) 
 	return all, nil
 }
 
-// rollBack rolls apps back by passes over a clone. The passes record nothing, so no release advances.
+// rollBack runs passes over a clone that record nothing, so no release advances.
 func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []string) error {
 	ctx, stop := context.WithTimeout(ctx, nowTimeout)
 	defer stop()
@@ -198,7 +197,7 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	l.sinks.Others = append(l.sinks.Others, (&transitions{streams: g.streams, held: map[string]string{}}).tell, g.tell)
 	for last := ""; ; <-time.After(time.Second / 4) {
 		err := errors.Join(l.Turn(ctx, reconciler.PumpIn, time.Now), l.Turn(ctx, reconciler.PumpApps, time.Now))
-		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // the push fails, and the next turn of PumpApps reports the rollback
+		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // the push fails; the next PumpApps reports the rollback
 		switch {
 		case len(g.open) == 0:
 			return g.failed
@@ -212,7 +211,7 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	}
 }
 
-// tell follows the rollbacks by reports. After an error that a retry may solve, it waits for the next pass.
+// tell follows the rollbacks. After an error that a retry may solve, it waits for the next pass.
 func (g *breakGlass) tell(r report.Report) {
 	for _, a := range r.Apps {
 		name, d, text := a.Input.App.Name, a.Decision, "not rolled back"

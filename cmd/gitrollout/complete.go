@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion completes an argument from values. Without Git, the list is empty. No error is printed.
+// completion returns an empty list without Git, and prints no error.
 func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
@@ -32,7 +32,7 @@ func (s streams) completeSeveral() cobra.CompletionFunc {
 	return s.completeNames((*console.Session).Names, math.MaxInt)
 }
 
-// completeNames completes at most "most" arguments with names that are not on the command line yet.
+// completeNames completes at most "most" arguments with new names.
 func (s streams) completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
 	return s.completion(func(w *console.Session, args []string) []string {
 		if len(args) >= most {
@@ -43,7 +43,7 @@ func (s streams) completeNames(names func(*console.Session) []string, most int) 
 }
 
 func (s streams) complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, s.completion(values)) // returns an error only for an unknown flag
+	_ = cmd.RegisterFlagCompletionFunc(flag, s.completion(values)) // fails only for an unknown flag
 }
 
 func knownHashes(w *console.Session, args []string) []string {

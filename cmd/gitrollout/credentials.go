@@ -29,12 +29,12 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, nil
 }
 
-// signing returns the signing key's file, or "" if commits are not signed.
+// signing returns the signing key's file, or "".
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth returns the flags' and the environment's credentials. It ignores credentials in the repository's URL.
+// auth returns credentials of flags and environment, not of the repository's URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := o.access
 	if u, err := url.Parse(a.Proxy); err == nil && u.User != nil {
@@ -45,7 +45,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	return a, err
 }
 
-// checkArgument fails if --repo has a password, because all users can read command lines.
+// checkArgument refuses a password in --repo: all users can read command lines.
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {

@@ -19,7 +19,7 @@ type diffCommand struct {
 	streams
 	color       colorOption
 	differences int
-	missed      bool // an object was not compared, because the user may not read it
+	missed      bool // the user may not read an object
 }
 
 func newDiff(s streams) *cobra.Command {

@@ -101,7 +101,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// printRBAC prints only the rights that the reconciler needs for the apps in Git.
+// printRBAC prints the rights that the reconciler needs for the apps in Git.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
@@ -128,13 +128,13 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // the session has read the same options, so err is nil
+	if options, err := c.source.options(); err == nil { // the session has read them, so err is nil
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g
 }
 
-// cluster returns the checks' inputs. If Git cannot be read, w must be nil.
+// cluster needs w nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure election, which only saves work: Git refuses a second writer's pushes anyway.
+// electOptions configure election, which only saves work: Git refuses a second writer's pushes.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The defaults equal kube-controller-manager's. Tests set shorter durations.
+	// The defaults are kube-controller-manager's.
 	lease, renew, retry time.Duration
 }
 
@@ -36,8 +36,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is the file with the pod's namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns this process as a writer, named after the host or pod. With election, the process stops if another
-// writer takes over, and the name has a random suffix, because replicas may share a host.
+// identity names this process after the host or pod. With election, the process stops if another takes over, and the
+// name has a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -62,10 +62,10 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's own namespace, which may have no apps' objects.
+// protected returns gitrollout's own namespace, which no app may use.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work once this process holds the Lease. Without election, lead calls work immediately.
+// lead calls work once this process holds the Lease; without election, immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

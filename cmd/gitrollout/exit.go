@@ -16,7 +16,7 @@ import (
 
 type exitCode int
 
-// The exit codes are part of the interface, so they must not change. newExitCodes documents them.
+// Exit codes must not change. newExitCodes documents them.
 const (
 	exitOK      exitCode = 0
 	exitFailed  exitCode = 1
@@ -25,17 +25,17 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// "gitrollout status" returns these three codes. "once" also returns exitHeld, and "abort --now" exitNotYet.
-	// "analysis run" returns exitNotYet after its time and exitHeld if it is inconclusive.
+	// These are from "gitrollout status"; exitHeld also from "once", and exitNotYet from "abort --now". "analysis run"
+	// returns exitNotYet after its time and exitHeld if inconclusive.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
 
-	// "gitrollout plan --exit-code" returns this code.
+	// exitChanges is from "gitrollout plan --exit-code".
 	exitChanges exitCode = 10
 )
 
-// failure is an error with an exit code. err is nil if the error was already reported.
+// failure is an error with an exit code. err is nil if already reported.
 type failure struct {
 	code exitCode
 	err  error
@@ -56,7 +56,7 @@ func usagef(format string, args ...any) error {
 
 func silent(code exitCode) error { return &failure{code: code} }
 
-// codeOf returns an error's exit code. Equal codes need the same reaction of a script.
+// codeOf returns an error's exit code. Equal codes need the same reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var refused *cluster.Error
@@ -78,7 +78,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users, with a hint for some errors.
+// message formats an error for users, some with a hint.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the forge's API. If no forge is known, it does nothing.
+// newForge returns the forge's worker, without effect if no forge is known.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,8 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns a function for the forge's token. Call it for each request, because tokens expire.
-// GITROLLOUT_FORGE_TOKEN has precedence over Git's token.
+// forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence
+// over Git's token.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -90,7 +90,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // without Address, any Host header is accepted: requests are signed
+	stop = serve.On(listener, serve.Options{ // any Host header: requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

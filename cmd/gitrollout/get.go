@@ -26,10 +26,10 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	selector    string // set only for the command list
-	// draw formats a listing. single is true for one app that the user named.
+	selector    string // only for list
+	// draw formats a listing. single: the user named one app.
 	draw   func(l status.Listing, single bool, k terminal.Look) string
-	filter *terminal.Filter // selects and sorts the apps of a listing; nil for the command get
+	filter *terminal.Filter // selects and sorts apps; nil for get
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -87,7 +87,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.every < 100*time.Millisecond {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
-	c.args = args // nil for the command list, whose arguments are patterns for the filter
+	c.args = args // nil for list, whose arguments are patterns
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -118,7 +118,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
-// missing fails if arguments match no app. The listing must not be filtered.
+// missing fails if arguments match no app of an unfiltered listing.
 func (c *lookCommand) missing(l status.Listing) error {
 	if c.filter == nil {
 		return nil

@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function that prints progress for rendered folders, at most every 2 seconds.
+// looking returns a function that prints progress, at most every 2 seconds.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {
@@ -159,7 +159,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns Rollout documents for an app's Deployments, and notes for the user.
+// rollouts returns Rollouts for an app's Deployments, and notes.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)

@@ -57,7 +57,6 @@ below a line that counts all.`,
 	return cmd
 }
 
-// labelled returns a check of labels, or nil for an empty selector.
 func labelled(selector string) (func(map[string]string) bool, error) {
 	if selector == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// defaultTail is the number of lines per container without --tail and --since.
+// defaultTail is in lines per container, without --tail and --since.
 const defaultTail = 100
 
 type logsCommand struct {
@@ -123,8 +123,7 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 	return t.readPods(ctx, pods)
 }
 
-// open returns a viewer and a client for the app's namespaces. Without access to Git, the viewer reads only the
-// cluster.
+// open returns a viewer and a client for the app's namespaces. Without Git, the viewer reads only the cluster.
 func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewer, *cluster.Client, error) {
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
@@ -144,12 +143,12 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	return w, w.Client, err
 }
 
-// note prints to standard error, so that notes do not mix with the logs.
+// note prints to standard error, separate from the logs.
 func (c *logsCommand) note(text string) { _, _ = io.WriteString(c.err, terminal.CleanLines(text)) }
 
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // the channel still has an unread signal, which is enough
+	default: // an unread signal is enough
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns a worker with its own connection to Git.
+// newNotifier uses its own connection to Git.
 func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 	id := make([]byte, 8)
-	_, _ = rand.Read(id) // never returns an error
+	_, _ = rand.Read(id) // cannot fail
 	deps := serviceDeps(l.client)
 	store := &gitstore.Store{Repo: l.created.Beside(), Cluster: l.source.cluster}
 	return worker.New(worker.Options{

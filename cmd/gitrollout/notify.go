@@ -100,7 +100,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message returns a sample for --event, or else for the receiver's first kind of event.
+// message returns a sample for --event, or the receiver's first kind.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a loopback address, because metrics contain app names. Common exporters do not use this port.
+// defaultMetrics is loopback, because metrics contain app names. Common exporters use other ports.
 const defaultMetrics = "127.0.0.1:8085"
 
 type observeOptions struct {
@@ -43,13 +43,13 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 // outside serves a reconciler's metrics, probes and profiles.
 type outside struct {
 	log     *slog.Logger
-	standby bool // with leader election: be ready without a fetch, because only the leader reads Git
+	standby bool // leader election: ready without a fetch, because only the leader reads Git
 	metrics atomic.Pointer[metrics.Metrics]
-	hung    atomic.Value // func() string, which describes hung work of the loop; nil before attach
+	hung    atomic.Value // func() string, which describes hung work; nil before attach
 	tracing *tracing.Tracing
-	synced  atomic.Bool // the caches of the cluster's objects are synced
-	read    atomic.Bool // Git was fetched, or standby is set
-	servers []func()    // the functions that stop the servers
+	synced  atomic.Bool // the objects' caches
+	read    atomic.Bool // Git was fetched, or standby
+	servers []func()    // stop the servers
 }
 
 // open starts the servers. If the default metrics port is in use, it only warns.
@@ -76,7 +76,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof accepts only a loopback address, because profiles show data in memory.
+// listenPprof accepts only loopback, because profiles show memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -127,7 +127,7 @@ func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe responds "ok", or 503 with trouble's text.
+// probe responds "ok", or 503 with trouble.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -145,7 +145,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready. A ready process stays ready even if Git becomes unreachable.
+// waiting returns why the process is not ready. Once ready, it stays ready without Git.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -184,7 +184,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer. A successful fetch sets seen.read.
+// noteFetch is a report.Tracer for seen.read.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {
@@ -203,7 +203,7 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 }
 
 func (l *loop) count(m *metrics.Metrics) {
-	// Call l.created.Stats each time, because the local copy is replaced if the state branch is renamed.
+	// l.created is replaced if the state branch is renamed.
 	gitStats, kube := func() git.Stats { return l.created.Stats() }, l.client.Stats
 	m.Count("gitrollout_git_requests_total", "", func() float64 { return float64(gitStats().Requests) })
 	m.Count("gitrollout_git_received_bytes_total", "", func() float64 { return float64(gitStats().Received) })
@@ -216,7 +216,7 @@ func (l *loop) count(m *metrics.Metrics) {
 	m.Count("gitrollout_builds_total", "", func() float64 { return float64(l.renderer.Builds()) })
 }
 
-// traceFlush limits the sending of the last spans.
+// traceFlush limits sending the last spans.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

@@ -65,7 +65,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits up to a minute for RunOnce's measurements, and then calls RunOnce again.
+// collect waits up to a minute for measurements, then calls RunOnce again.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -79,10 +79,10 @@ type transitions struct {
 	streams
 	mu   sync.Mutex
 	n    int
-	held map[string]string // key: a held app; value: the reason
+	held map[string]string // reason by app
 }
 
-// tell prints transitions, and stores why apps are held.
+// tell prints transitions, and stores held apps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,16 +17,16 @@ type sourceOptions struct {
 	branch  string
 	cluster string
 	refs    string           // git.Options.Refs
-	named   string           // "--repo … --cluster …" as the user set them, for commands to copy
-	author  string           // "Name <address>" of the reconciler's commits; "" for the default
-	who     rollout.Identity // the author of pushed commits; the zero value means gitrollout itself
-	keys    *git.Keys        // the keys that a reconciler trusts; nil to check no signatures
-	// No flag has a secret: secrets are in files or the environment.
+	named   string           // "--repo … --cluster …" as set, for commands to copy
+	author  string           // the reconciler's "Name <address>", or ""
+	who     rollout.Identity // of pushed commits; zero for gitrollout itself
+	keys    *git.Keys        // that a reconciler trusts; nil to check no signatures
+	// Secrets are in files or the environment, not in flags.
 	access     wire.Auth
 	signingKey string
 }
 
-// command adds --repo and --cluster to a suggested command, so that users can copy it.
+// command adds --repo and --cluster to a suggested command, for users to copy.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -39,7 +39,7 @@ type globalOptions struct {
 	target clusterOptions
 }
 
-// flagUsers lists the global flags and their commands.
+// flagUsers lists global flags and their commands.
 var flagUsers = []struct{ title, flags, users string }{
 	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key", gitUsers},
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
@@ -71,10 +71,10 @@ func refuseUnused(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// addGlobal adds o's flags to all commands. Their help refers to the command options.
+// addGlobal adds o's flags to all commands, whose help refers to options.
 func addGlobal(root *cobra.Command, o *globalOptions) {
 	flags, from, to, access := root.PersistentFlags(), &o.source, &o.target, &o.source.access
-	// The environment does not set the defaults of flags, because --help would then show credentials in a URL.
+	// Defaults are not from the environment, because --help would show a URL's credentials.
 	flags.StringVar(&from.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&from.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&from.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -151,7 +151,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger returns a logger to standard error, because standard output is only for data.
+// logger uses standard error, because standard output is for data.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption is the value of -o: an allowed format, or "" for text.
+// outputOption is -o: an allowed format, or "" for text.
 type outputOption struct{ format string }
 
 func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
@@ -34,7 +34,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints JSON or YAML, or else nothing. done reports whether it printed.
+// write reports as done whether it printed JSON or YAML.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {
@@ -42,7 +42,7 @@ func (o *outputOption) write(s streams, v any) (done bool, err error) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // print && as it is, so that users can copy commands
+		e.SetEscapeHTML(false) // keep &&, so that users can copy commands
 		err = e.Encode(v)
 		data = text.Bytes()
 	case "yaml":

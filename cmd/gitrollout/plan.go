@@ -125,7 +125,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// clusters returns the clusters of base and head, or only --cluster.
+// clusters returns the clusters of both sides, or only --cluster.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {

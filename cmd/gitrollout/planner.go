@@ -16,7 +16,7 @@ import (
 )
 
 type planSides struct {
-	local              *adapters.Repository // the repository of the working copy
+	local              *adapters.Repository // the working copy's
 	base, head         rollout.Tree
 	baseName, headName string
 }
@@ -47,7 +47,7 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	return s, c.openBase(ctx, s)
 }
 
-// openBase opens the commit at which head left the base branch. If it is not local, it asks the server.
+// openBase opens the commit at which head left the base branch, from the server if not local.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -82,7 +82,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a state branch from the server, or else from the last fetch. The string names the source.
+// record reads a state branch from the server, or else the last fetch. The string names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

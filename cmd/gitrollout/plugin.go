@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// These are kubectl's names for this program: as a plugin, and for shell completion.
+// kubectl's names for this program: plugin, and shell completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns how the user calls the program, for help texts and suggested commands.
+// programName returns how the user calls the program, for help and suggestions.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. For kubectl's completion, cobra's completion command comes first.
+// commandLine begins with cobra's completion command for kubectl's completion.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -32,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled replaces the program's name in help and examples by the called name.
+// asCalled replaces the program's name in help and examples.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -17,7 +17,7 @@ func policyFileFlag(cmd *cobra.Command, file *string) {
 		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
 }
 
-// policyOptions select a file, or a file on a branch of the repository.
+// policyOptions select a file, perhaps on a branch.
 type policyOptions struct {
 	file string
 	ref  string // BRANCH:PATH
@@ -29,7 +29,7 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
-// check fails for an invalid file, for --policy with --policy-ref, and for a policy on the users' branch.
+// check refuses an invalid file, --policy with --policy-ref, and a policy on the users' branch.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -55,7 +55,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns functions for the policy and promotion files' approval. A function is nil if no flag requires it.
+// edges returns functions for the policy and the promotions' approval, each nil if no flag requires it.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

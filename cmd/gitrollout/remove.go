@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// removeCommand deletes the objects and the record of an app that Git no longer lists.
+// removeCommand deletes objects and record of an app that Git no longer lists.
 type removeCommand struct {
 	stateCommand
 	output outputOption
@@ -27,8 +27,8 @@ type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
-	Kept    []string      `json:"kept,omitempty"`   // objects that are not deleted, each with the reason
-	Commit  string        `json:"commit,omitempty"` // the commit that deletes the record; "" with --dry-run
+	Kept    []string      `json:"kept,omitempty"`   // objects that are not deleted, with the reason
+	Commit  string        `json:"commit,omitempty"` // deletes the record; "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
@@ -64,7 +64,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // the configuration is invalid, so the list of apps is unknown
+		return w.Tip.Behind // invalid configuration: the apps are unknown
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is still an app in Git (%s), so its objects would be created again; first remove it from %s",

@@ -18,14 +18,14 @@ import (
 
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns a pool of render processes without an environment. One process per CPU runs, or two on a single
-// CPU, so that a slow app does not block others.
+// newWorkers returns a pool of render processes without an environment. One process per CPU runs, and at least two, so
+// that a slow app does not block others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
-		program := "/proc/self/exe" // is valid even after an update has replaced the program file
+		program := "/proc/self/exe" // valid even after an update of the file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // after an error, the path is "", so the process cannot start
+			program, _ = os.Executable() // after an error, the process cannot start
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
 		cmd.Args[0], cmd.Dir = "gitrollout", "/" // a container image may have no other folder
@@ -33,7 +33,7 @@ func newWorkers() *worker.Pool {
 	}})
 }
 
-// newRenderer uses s.workers. If s.workers is nil, it renders in this process.
+// newRenderer renders in this process if s.workers is nil.
 func newRenderer(s streams) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -41,7 +41,7 @@ func newRenderer(s streams) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer that decrypts files. unlock returns their data keys.
+// newOpener returns a Renderer that decrypts files with unlock's data keys.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -53,7 +53,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return render.New(s.workers)
 }
 
-// newRenderWorker returns each render process's hidden command. Its argument is the memory limit in bytes.
+// newRenderWorker returns render processes' hidden command, whose argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),
@@ -62,8 +62,8 @@ func newRenderWorker(s streams) *cobra.Command {
 			if err != nil {
 				return usagef("%q is not a number of bytes", args[0])
 			}
-			signal.Ignore(os.Interrupt) // Ctrl-C is for the parent process, which then ends this process
-			os.Stdout = os.Stderr       // standard output is only for messages to the parent
+			signal.Ignore(os.Interrupt) // Ctrl-C is for the parent, which then ends this process
+			os.Stdout = os.Stderr       // only messages go to the parent
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes returns nil, because this system has no signal for a resized terminal. The size is read every second.
+// resizes returns nil: this system has no such signal, and the size is read every second.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

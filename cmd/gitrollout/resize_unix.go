@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// resizes signals changes of the terminal's size until stop.
 func resizes() (told <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGWINCH)

@@ -23,7 +23,7 @@ type streams struct {
 	*globalOptions
 }
 
-// say prints to standard output without control characters, because texts from Git may contain some.
+// say prints without control characters, which texts from Git may contain.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -93,7 +93,7 @@ init writes files, and pushes nothing.`,
 	return root
 }
 
-// parent adds subcommands. Without arguments, the command prints its help.
+// parent adds subcommands, and prints help without arguments.
 func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
@@ -107,7 +107,7 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// refuseUnknown makes cobra's "help" and "completion" fail for an unknown argument.
+// refuseUnknown makes "help" and "completion" refuse unknown arguments.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -141,10 +141,10 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return unknown(cmd, problem, rollout.DidYouMean(args[0], names))
 }
 
-// flagLine matches a flag's name and value name in cobra's help.
+// flagLine matches a flag and its value in cobra's help.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// badFlag adds the command to a flag's error, and suggests similar flags.
+// badFlag adds the command to a flag's error, and similar flags.
 func badFlag(cmd *cobra.Command, err error) error {
 	near := ""
 	if name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --"); isUnknown {

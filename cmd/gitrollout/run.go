@@ -82,7 +82,7 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags in docs/settings.md. gitrollout run --help omits the global flags among them.
+// mainFlags are in docs/settings.md. run --help omits the global flags among them.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
@@ -104,10 +104,9 @@ func showSettings(cmd *cobra.Command) {
 	})
 }
 
-// reconcile needs checked flags.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // less memory (30 MiB less garbage) is worth more CPU time, as the process is mostly idle
+		debug.SetGCPercent(50) // 30 MiB less garbage is worth the CPU time of a mostly idle process
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do. After two seconds, it prints "what" to standard error.
+// slowly prints "what" to standard error if do takes two seconds.
 func slowly[T any](s streams, what string, do func() (T, error)) (T, error) {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// appOptions select apps by names or --selector.
+// appOptions select apps by name or --selector.
 type appOptions struct {
 	selector string
-	matches  func(labels map[string]string) bool // nil if there is no selector
+	matches  func(labels map[string]string) bool // nil without a selector
 }
 
 func (o *appOptions) register(cmd *cobra.Command) {
@@ -27,7 +27,7 @@ func (o *appOptions) register(cmd *cobra.Command) {
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }
 
-// check refuses an empty selector, for example from a script's empty variable.
+// check refuses an empty selector, as from a script's empty variable.
 func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case o.selector == "" && len(args) == 0:
@@ -39,7 +39,7 @@ func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// pick returns the selected apps' names, and an error for each app whose labels cannot be read.
+// pick returns the selected apps, and errors of apps whose labels cannot be read.
 func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string) (
 	names []string, unknown []error, err error,
 ) {
@@ -67,7 +67,7 @@ func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string
 	return names, unknown, nil
 }
 
-// rendered returns an app's newest render, or, if it is invalid, the render at a recorded commit.
+// rendered returns the newest render or, if invalid, a recorded commit's.
 func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollout.Render, error) {
 	head := w.Head(app)
 	state, err := w.States.Of(app.Name)
@@ -85,8 +85,8 @@ func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollou
 	return nil, head.Err
 }
 
-// changes returns the apps' changes, and notes for apps without a change. If a named app refuses, changes fails. With a
-// selector, it skips such apps with a note.
+// changes returns the apps' changes, and notes for apps without one. If a named app refuses, changes fails; a selector
+// skips the app with a note.
 func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
 	all []propose.Change, notes []string, err error,
 ) {
@@ -118,7 +118,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isOfOneApp reports whether a selector skips an error's app. Git's errors concern all apps.
+// isOfOneApp reports whether a selector skips the app. Git's errors concern all.
 func isOfOneApp(err error) bool {
 	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve sets missing flags from the environment, else from the working copy and the only cluster.
+// resolve sets missing flags from environment, working copy and the only cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
@@ -52,7 +52,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. For stateBranch "", the configuration names the state branch.
+// open opens the repository. For stateBranch "", the configuration names it.
 func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters
 	return openRepository(ctx, options)
 }
 
-// newest fetches the branch heads, and the tree of the users' newest commit.
+// newest fetches the heads, and the users' newest tree.
 func newest(
 	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
@@ -78,7 +78,7 @@ func newest(
 	return heads, tree, err
 }
 
-// onlyCluster fails if a tree has no cluster, or more than one.
+// onlyCluster fails unless a tree has one cluster.
 func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {
@@ -93,7 +93,7 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// fullCommit returns a commit's full id. It asks git in the current folder.
+// fullCommit asks git in the current folder.
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {

@@ -26,7 +26,6 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	}, newStateRepair(s), newStateAdopt(s), newStateCompact(s))
 }
 
-// stateCommand has the flags of repair, adopt, compact and remove.
 type stateCommand struct {
 	streams
 	author string
@@ -153,7 +152,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	was := w.UID
-	w.UID = "" // without a uid, connect accepts any cluster
+	w.UID = "" // connect then accepts any cluster
 	if err := connect(ctx, w, nil, c.streams); err != nil {
 		return err
 	}

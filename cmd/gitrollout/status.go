@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// statusCommand reports by its exit code whether a release has reached a goal.
+// statusCommand reports whether a release has reached a goal, by exit code.
 type statusCommand struct {
 	streams
 	output  outputOption
@@ -33,7 +33,7 @@ type statusCommand struct {
 	until   string
 	release string
 	commit  string
-	skipped bool // an app was skipped, because it cannot be read
+	skipped bool // an app cannot be read
 }
 
 func newStatus(s streams) *cobra.Command {
@@ -92,12 +92,12 @@ func (c *statusCommand) check() error {
 	return nil
 }
 
-// followed is an app whose release is observed until it has ended.
+// followed is an app that is observed until its release has ended.
 type followed struct {
 	app     rollout.App
 	goal    status.Goal
 	seen    status.App
-	said    string // the last printed line
+	said    string // last line
 	verdict status.Verdict
 	err     error
 }
@@ -152,7 +152,7 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	return c.conclude(lines, w, all)
 }
 
-// follow returns the selected apps. Its error names all unknown apps.
+// follow names all unknown apps in its error.
 func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
 	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
@@ -175,8 +175,8 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	return c.readable(all, unknown...)
 }
 
-// readable returns the apps without an error, and prints a line for each skipped app. Without a selector, or if Git
-// cannot be read, it returns the errors instead.
+// readable returns the apps without an error, and prints a line for each skipped app. Without a selector or Git, it
+// returns the errors.
 func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
 	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)
 	if err := errors.Join(failed...); c.apps.matches == nil || !isOfOneApp(err) {
@@ -191,7 +191,7 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look prints a line if an app's state has changed. The first call sets the goal. After the release, it does nothing.
+// look prints a line for a changed state. The first call sets the goal. After the release, it does nothing.
 func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followed, lines io.Writer) error {
 	if f.ended() {
 		return nil
@@ -213,14 +213,14 @@ func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followe
 	return err
 }
 
-// endings maps endings to exit codes. For several apps, the first code in worst counts.
+// endings maps endings to exit codes. For several apps, the first in worst counts.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}
 	worst = []exitCode{exitDegraded, exitHeld, exitNotYet, exitOK}
 )
 
-// conclude prints each release's ending. It returns the worst exit code, or nil.
+// conclude prints endings, and returns the worst exit code, or nil.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*followed) error {
 	least := slices.Index(worst, map[bool]exitCode{false: exitOK, true: exitHeld}[c.skipped])
 	for _, f := range all {

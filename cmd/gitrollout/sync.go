@@ -52,7 +52,7 @@ says how often the reconciler reads Git without a webhook, and ends with exit co
 
 func (c *syncCommand) run(ctx context.Context, apps []string) error {
 	wait := statusCommand{streams: c.streams, wait: true, timeout: time.Minute, every: time.Second, until: "started"}
-	from := c.source // wait.run completes c.source
+	from := c.source // wait.run completes it
 	w, err := openWorld(ctx, &from, c.streams)
 	if err != nil {
 		return err

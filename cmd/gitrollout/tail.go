@@ -17,10 +17,10 @@ import (
 const (
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Second
-	// After a change in the cluster, Git is read after changeDelay, and otherwise every gitEvery.
+	// Git is read changeDelay after a change in the cluster, otherwise every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// If a pod changes its version, as a promoted canary does, the log starts with lines not older than joined.
+	// If a pod changes its version, as a promoted canary does, its log starts at most joined ago.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -31,21 +31,21 @@ type tailer struct {
 	look  terminal.Look
 	fail  context.CancelCauseFunc
 	pods  sync.WaitGroup
-	known map[string]*knownPod // key: the pod's uid
+	known map[string]*knownPod // by uid
 
-	mu   sync.Mutex           // guards told and the output
-	told map[string]time.Time // key: text of a problem; value: when it was last printed
+	mu   sync.Mutex           // for told and the output
+	told map[string]time.Time // last print by problem
 }
 
-// knownPod is a pod of any version that was seen at least once.
+// knownPod is a pod of any version that was seen.
 type knownPod struct {
-	podHash string                // the revision that was last followed
-	end     func()                // stops the readers, and waits until they end; nil without readers
-	left    time.Time             // when end was last called
-	last    map[string]*time.Time // key: container; value: time of its last printed line
+	podHash string                // last followed
+	end     func()                // stops the readers and waits; nil without readers
+	left    time.Time             // last call of end
+	last    map[string]*time.Time // last printed line's time, by container
 }
 
-// sourceName returns a container's prefix, without the name of a pod's only container.
+// sourceName omits a pod's only container.
 func sourceName(s cluster.LogSource, containers int) string {
 	if containers == 1 {
 		return s.Pod
@@ -53,7 +53,7 @@ func sourceName(s cluster.LogSource, containers int) string {
 	return s.Pod + " " + s.Container
 }
 
-// printError is a write error. It ends the command.
+// printError is a write error, which ends the command.
 type printError struct{ error }
 
 func (t *tailer) printer(p status.VersionPod, source string) func(string) error {
@@ -67,7 +67,7 @@ func (t *tailer) printer(p status.VersionPod, source string) func(string) error 
 	}
 }
 
-// trouble prints a problem that a later attempt may solve, once within tellAgain.
+// trouble prints a problem that a retry may solve, once within tellAgain.
 func (t *tailer) trouble(err error) {
 	text := err.Error()
 	if e := new(cluster.Error); errors.As(err, &e) {
@@ -81,7 +81,7 @@ func (t *tailer) trouble(err error) {
 	}
 }
 
-// readPods prints one container's logs after the other. It continues after a failed request.
+// readPods prints containers' logs in turn, also after a failed request.
 func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs error) {
 	for _, p := range pods {
 		sources, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -103,10 +103,10 @@ func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs e
 	return errs
 }
 
-// isFinal reports a missing right or a closed output, after which requests are useless.
+// isFinal reports a missing right or closed output, which makes requests useless.
 func isFinal(err error) bool { return cluster.IsForbidden(err) || errors.As(err, new(printError)) }
 
-// followPods prints a version's logs until ctx ends. app has the pods at the start.
+// followPods prints a version's logs until ctx ends. app has the first pods.
 func (t *tailer) followPods(
 	ctx context.Context, view viewer, version status.Version, app status.App, changed <-chan struct{},
 ) error {
@@ -126,13 +126,13 @@ func (t *tailer) followPods(
 		}
 	}
 	if ctx.Err() != nil {
-		return nil // interrupted by the user
+		return nil // interrupted
 	}
 	return context.Cause(following)
 }
 
-// update follows the version's new pods, and stops following pods of another version. It still follows pods that app
-// lacks, because their last lines may be unread. `first` is the range of new pods' lines.
+// update follows new pods, and stops at pods of another version. It still follows pods that app lacks, whose last lines
+// may be unread. `first` is the range of new pods' lines.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -154,8 +154,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow follows a pod's containers. If it followed the pod less than `joined` ago, it continues after the last printed
-// lines. Otherwise, `first` is the range of lines of container runs that have already begun.
+// follow continues after the last printed lines if it followed the pod less than `joined` ago. Otherwise, `first` is
+// the range for container runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -174,14 +174,14 @@ func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, f
 	t.pods.Go(running.Wait)
 }
 
-// pause waits for a change, but at most for gitEvery. It returns false if ctx has ended.
+// pause waits for a change, at most gitEvery. It returns false if ctx has ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
 	case <-time.After(gitEvery):
 		return true
-	case <-changed: // more changes often follow at once
+	case <-changed: // more often follow at once
 		return sleep(ctx, changeDelay)
 	}
 }
@@ -196,7 +196,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sources returns a pod's containers, with retries. It returns nil if the pod or ctx has ended.
+// sources retries, and returns nil if the pod or ctx has ended.
 func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.LogSource {
 	for wait := firstRetry; ; wait = min(2*wait, maxRetry) {
 		all, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -210,7 +210,7 @@ func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.Log
 	}
 }
 
-// failed ends the command after a final error. It prints other errors unless ctx has ended.
+// failed ends the command after a final error. It prints others unless ctx has ended.
 func (t *tailer) failed(ctx context.Context, err error) {
 	switch {
 	case isFinal(err):
@@ -220,8 +220,8 @@ func (t *tailer) failed(ctx context.Context, err error) {
 	}
 }
 
-// followContainer prints each run's log until the pod or ctx ends. If the log ends before the run, the connection may
-// be broken, so it requests the log again. It skips lines that are not newer than last.
+// followContainer prints each run's log until the pod or ctx ends. If the log ends before the run, perhaps by a broken
+// connection, it requests the log again. It skips lines that are not newer than last.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {
@@ -231,7 +231,7 @@ func (t *tailer) followContainer(
 	}
 	wait, run, complete, exists := firstRetry, s.Run, false, true
 	for exists {
-		if s.Run != run { // a new run has begun; the last request may have read some of its lines
+		if s.Run != run { // a new run, some of whose lines may have been read
 			wait, run, complete, r = firstRetry, s.Run, false, further()
 		}
 		if run != "" && !complete {

@@ -17,7 +17,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf returns drawing options. Only a terminal limits the width, so that grep gets complete lines.
+// lookOf limits the width only on a terminal, so that grep gets complete lines.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)
@@ -28,7 +28,7 @@ func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	return k
 }
 
-// terminalSize returns a terminal's size, or 80 and 24 if it is unknown.
+// terminalSize returns a terminal's size, or 80 and 24.
 func terminalSize(out io.Writer) (columns, rows int, terminal bool) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -18,8 +18,8 @@ import (
 type trustOptions struct {
 	git.KeyFiles
 	allowed []string // CIDRs
-	account string   // the service account for apps whose entry has no serviceAccount
-	own     bool     // write all objects with the user's rights, whatever service account an app has
+	account string   // of apps whose entry has no serviceAccount
+	own     bool     // write with the user's rights, whatever service account an app has
 	policy  policyOptions
 }
 
@@ -41,7 +41,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns additional addresses for analyses. It skips invalid ranges, which open reports.
+// reach returns additional addresses for analyses. open reports invalid ranges.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -62,7 +62,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files at the start, to find errors early. Without key files, it returns nil.
+// open reads the key files at the start, to find errors early. Without them, it returns nil.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -76,7 +76,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the state branch's signature check, or nil without --verify-state.
+// stateCheck returns the state branch's check, or nil without --verify-state.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// newUndo returns the command that proposes to restore an earlier version in Git.
+// newUndo proposes to restore an earlier version.
 func newUndo(s streams) *cobra.Command {
 	c, u := &pushCommand{streams: s}, console.Undo{}
 	cmd := &cobra.Command{

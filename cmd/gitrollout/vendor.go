@@ -20,7 +20,7 @@ type vendorCommand struct {
 	check  bool
 	update string
 	from   string
-	pr     string // the base branch of the pull request; "" if there is no pull request
+	pr     string // the pull request's base branch, or ""
 }
 
 func newVendor(s streams) *cobra.Command {
@@ -104,7 +104,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 }
 
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
-	home, _ := os.UserHomeDir() // without a home folder, no logins are used
+	home, _ := os.UserHomeDir() // without a home folder, no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
 		lines, err := inFolder(dir, func(root *os.Root) ([]string, error) {
@@ -127,7 +127,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite implements --from: it adds a folder's remote sources to vendor.yaml, and adapts the kustomization.
+// rewrite implements --from: a folder's remote sources move to vendor.yaml.
 func (c *vendorCommand) rewrite() error {
 	said, err := inFolder(c.from, vendoring.From)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(said, "\n"))
 }
 
-// inFolder calls do with a folder, and adds the folder to an InvalidError's File.
+// inFolder adds the folder to an InvalidError's File.
 func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const vendorBranch = "gitrollout-vendor"
 
-// propose opens a pull request. It does not change the working copy at the path at.
+// propose opens a pull request. The working copy stays unchanged.
 func (c *vendorCommand) propose(ctx context.Context, at string, lines []string) error {
 	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
@@ -53,7 +53,7 @@ func (c *vendorCommand) propose(ctx context.Context, at string, lines []string) 
 	return c.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns the CI job's repository, or else the remote "origin".
+// forge returns the CI job's repository, or else "origin".
 func (c *vendorCommand) forge(ctx context.Context, at string) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", at, "remote", "get-url", "origin")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *vendorCommand) forge(ctx context.Context, at string) (forge.Options, ro
 	return options, config, err
 }
 
-// configured returns the working copy's first configured forge, or the zero value.
+// configured returns the working copy's first forge, or the zero value.
 func configured(ctx context.Context, at string) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", at, "rev-parse", "--show-toplevel")
 	if err != nil {

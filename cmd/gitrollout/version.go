@@ -12,12 +12,12 @@ import (
 type versionInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // the working copy had changes that were not committed
+	Modified bool   `json:"modified,omitempty"` // uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// The linker sets these variables in a release. Other builds use Go's build information.
+// The linker sets these in a release. Other builds use Go's build information.
 var released, commit string
 
 func versionOf() versionInfo {

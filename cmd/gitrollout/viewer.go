@@ -15,15 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer reads Git and the cluster, one of these two, or a dashboard.
+// viewer reads Git, the cluster or both, or a dashboard.
 type viewer interface {
 	// Listing returns the status of args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
-	// Refresh reads Git or the dashboard again, for the next listing.
+	// Refresh reads again, for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the flags' viewer. Without access to Git, it reads only the cluster.
+// open returns the flags' viewer. Without Git, it reads only the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -61,7 +61,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, changed, c.streams)
 }
 
-// measuredView adds measurements that are not in Git yet, if the dashboard responds.
+// measuredView adds a dashboard's measurements that are not in Git yet.
 type measuredView struct {
 	viewer
 	page string
@@ -73,7 +73,7 @@ func (v measuredView) Listing(ctx context.Context, args []string, now time.Time)
 	if err != nil || len(args) != 1 || l.Apps[0].Release == nil || len(l.Apps[0].Analyses) == 0 {
 		return l, err
 	}
-	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address, and never respond
+	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen, and never respond
 	defer stop()
 	page, err := dashboard.NewClient(v.page, args)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the parents of signed commits. A signed commit also approves all its ancestors.
+// vouchOptions select the parents of signed commits, because a signed commit approves all ancestors.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the verifier for a new signed commit's parent, or nil.
+// verifier returns a signed commit's parent's verifier, or nil.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.Commits == "" { // git may not have this setting either; then the field stays empty
+	if o.keys.Commits == "" { // if git has none either, the field stays empty
 		o.keys.Commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign opens a session for pushes, and sets the check for commits that will be signed.
+// openToSign opens a session for pushes, with the check for signed commits.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit that one of its verifiers accepts.
+// anyOf accepts a commit that any verifier accepts.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

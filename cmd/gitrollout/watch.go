@@ -12,18 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher redraws a listing on a terminal, or else prints the changes.
+// watcher redraws a listing on a terminal, or else prints changes.
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{}  // gets a signal when the cluster has changed
-	resized <-chan os.Signal // gets a signal when the terminal was resized
+	changed <-chan struct{}  // by the cluster
+	resized <-chan os.Signal // by the terminal
 
 	screen  terminal.Screen
 	news    terminal.News
-	seen    status.Listing // the last listing without an error
-	looked  time.Time      // the time of the last refresh
-	trouble string         // why the last refresh failed; "" if it succeeded
+	seen    status.Listing // without an error
+	looked  time.Time      // last refresh
+	trouble string         // why the last refresh failed, or ""
 }
 
 // follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
@@ -64,12 +64,12 @@ func (f *watcher) look(ctx context.Context) error {
 	now, err := f.view.Listing(ctx, f.args, time.Now())
 	ends := errors.As(err, new(*failure)) || errors.As(err, new(console.NoAppError))
 	switch {
-	case err == nil && f.seen.Apps == nil: // the first listing
+	case err == nil && f.seen.Apps == nil: // first
 		f.seen = now
 		return f.missing(now)
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // no listing was read yet, or the app no longer exists
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // nothing was read yet, or the app no longer exists
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -94,7 +94,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for a refresh, on a terminal at most 1 second. A change or a resize ends the wait.
+// pause waits for a refresh, a change or a resize; on a terminal at most 1 second.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {
@@ -106,7 +106,7 @@ func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	case <-time.After(every):
 	case <-f.resized:
 	case <-f.changed:
-		return sleep(ctx, 100*time.Millisecond) // wait for more changes, and show all of them at once
+		return sleep(ctx, 100*time.Millisecond) // show further changes together
 	}
 	return true
 }

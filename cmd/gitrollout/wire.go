@@ -24,12 +24,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop holds a reconciler with its clients and workers.
+// loop is a reconciler with clients and workers.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
-	remote   string // the URL of the repository, without credentials
-	server   string // the address of the Kubernetes API
+	remote   string // without credentials
+	server   string // the Kubernetes API's address
 	kube     *rest.Config
 	stop     context.CancelFunc
 	client   *cluster.Client
@@ -60,13 +60,13 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer has a reconciler's name in records, and when the reconciler stops.
+// writer has a reconciler's name in records, and when it stops.
 type writer struct {
 	id        string
-	exclusive bool     // the reconciler stops if another writer takes over
-	ends      bool     // the reconciler stops after one pass
-	uid       string   // the cluster's uid on the state branch, if it is known
-	only      []string // if set, these apps are rolled back from a clone, and nothing is recorded
+	exclusive bool     // stop if another writer takes over
+	ends      bool     // stop after one pass
+	uid       string   // the cluster's on the state branch, if known
+	only      []string // if set, roll these apps back from a clone, and record nothing
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
@@ -98,7 +98,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches continue after ctx ends, because the pass in progress still needs them.
+	// The pass in progress needs watches after ctx ends.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.notifier = newNotifier(l, who.id, log)
@@ -128,7 +128,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource checks the flags, and returns the completed source and Git's options.
+// readySource checks flags, and returns the completed source and Git's options.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -185,7 +185,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the forge worker and the notifier. Call stop to end them.
+// startBackground starts the forge worker and the notifier.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

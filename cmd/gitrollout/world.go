@@ -53,11 +53,11 @@ type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // the push continues if the user closes the page
+	ctx, cancel := adapters.Outlive(ctx) // continue if the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // show the same text as the commands print
+		return "", errors.New(message(err)) // the commands' text
 	}
 	return said, nil
 }

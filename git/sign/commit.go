@@ -13,13 +13,13 @@ import (
 var ErrUnsigned = errors.New("the commit is not signed")
 
 type signed struct {
-	payload   []byte // the signed bytes: the commit without its signature
-	signature string // in the armor of SSH or OpenPGP signatures
+	payload   []byte // the commit without its signature
+	signature string // armored, SSH or OpenPGP
 	when      time.Time
 }
 
-// split separates a commit object into its signature (the header gpgsig) and the signed content, without other headers
-// gpgsig*. It refuses two signatures, because programs would verify different ones.
+// split separates a commit into its signature (gpgsig) and the signed content, without other headers gpgsig*. It
+// refuses two signatures, because programs would verify different ones.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -65,7 +65,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time in "Name <address> 1767225600 +0000", or returns the zero time.
+// stamp parses "Name <address> 1767225600 +0000", or returns the zero time.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -82,7 +82,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert adds an armored signature after a commit object's last header, as git does.
+// Insert adds an armored signature after the last header, as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

@@ -21,7 +21,7 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Its errors name file.
+// ParseKeyring parses the output of gpg --armor --export, without private or revoked keys. Its errors name file.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -76,7 +76,7 @@ var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check returns a commit's signer. A panic of the library, from malformed input, becomes an error.
+// check turns a panic of the library, from malformed input, into an error.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -96,7 +96,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || !is {
 		return "", errMalformed
 	}
-	// The key must be valid when the signature is made, possibly just after the commit's time.
+	// The key must be valid when the signature is made, possibly just after the commit.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Policy holds the accepted signing keys. A nil field accepts no key of that format.
+// Policy holds the accepted keys. A nil field accepts none of that format.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: an SSH key's principal, or an OpenPGP user id with the key's fingerprint. Without a
+// Verify returns a commit's signer: an SSH key's principal, or an OpenPGP user id with fingerprint. Without a
 // signature, the error is ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for commits. File signatures have another namespace and are refused.
+// namespace is for commits. File signatures have another namespace and are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:
 //
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
-// The options are namespaces (a list of patterns; default all), valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
-// YYYYMMDDHHMMSS, always in UTC). The option cert-authority is refused, because certificates are not supported.
+// Options are namespaces (patterns; default all), valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
+// YYYYMMDDHHMMSS, always UTC). cert-authority is refused, because certificates are not supported.
 type Signers struct {
 	file string
 	keys []allowed
 }
 
 type allowed struct {
-	principal     string    // the first principal on the line
+	principal     string    // the first
 	key           []byte    // in SSH's wire format
-	after, before time.Time // zero for no bound
+	after, before time.Time // zero: no bound
 }
 
-// ParseSigners parses a list with at least one key for commits. Its errors contain the path file.
+// ParseSigners parses a list with at least one key for commits. Its errors name file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -54,7 +54,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses a line. ok is false if the key may not sign in the namespace git.
+// parseAllowed returns ok false if the key may not sign in the namespace git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -74,7 +74,7 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	return a, ok, err
 }
 
-// word cuts s at the first space or tab outside of double quotes.
+// word cuts s at the first unquoted space or tab.
 func word(s string) (first, rest string) {
 	quoted := false
 	i := strings.IndexFunc(s, func(r rune) bool {
@@ -111,7 +111,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches a pattern of an OpenSSH pattern list, and no negated pattern.
+// matches reports whether s matches an OpenSSH pattern list, and no negated pattern.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -128,7 +128,7 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp parses OpenSSH's UTC times, with or without a final Z.
+// timestamp parses OpenSSH's UTC times, with or without Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {

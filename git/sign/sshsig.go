@@ -13,13 +13,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// OpenSSH's file PROTOCOL.sshsig defines the format of SSH signatures.
+// OpenSSH's PROTOCOL.sshsig defines the format.
 const (
 	sshType  = "SSH SIGNATURE"
 	sshMagic = "SSHSIG"
 )
 
-// blob is an armored signature's content after sshMagic.
+// blob is a signature's content after sshMagic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the signed data after sshMagic. Sum is the content's digest.
+// message is the signed data after sshMagic. Sum is a digest.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -78,7 +78,7 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms lists the accepted algorithms, without SHA-1 and DSA.
+// sshAlgorithms omits SHA-1 and DSA.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
@@ -111,13 +111,13 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key that signs commits. Equal content gives equal signatures, for repeated pushes.
+// Key is an Ed25519 or RSA key. Equal content gives equal signatures, for repeated pushes.
 type Key struct{ signer ssh.AlgorithmSigner }
 
-// ErrPassphrase means that the passphrase for an encrypted key is missing or wrong.
+// ErrPassphrase means a missing or wrong passphrase.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
-// ParseKey parses a private key that ssh-keygen wrote. Unencrypted keys ignore the passphrase.
+// ParseKey parses a private key of ssh-keygen. Unencrypted keys ignore the passphrase.
 func ParseKey(data, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) {
@@ -136,8 +136,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature for Insert. The parameter random (crypto/rand's Reader) protects RSA keys against
-// side channels, but does not change the signature.
+// Sign returns an armored signature for Insert. random (crypto/rand's Reader) protects RSA keys against side channels,
+// but does not change the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -161,7 +161,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list with only this key, to verify gitrollout's own signatures.
+// Signers returns a list with this key, to verify gitrollout's own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

@@ -24,12 +24,12 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens for an installation of a GitHub App. Concurrent use is safe.
+// GitHubApp gets tokens for an installation of a GitHub App, safely for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
-	ID           string // the app's id or its client id
-	Installation string // id of the installation
-	KeyFile      string // file with the app's private key (PEM), read again for each new token
+	ID           string // app id or client id
+	Installation string
+	KeyFile      string // the app's private key (PEM), read for each new token
 	Clients      *Clients
 	Now          func() time.Time
 
@@ -38,7 +38,7 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the remaining validity at which Refresh renews a token, so that Git operations end before.
+// renewBefore is the validity at which Refresh renews a token, so that Git operations end before.
 const renewBefore = 5 * time.Minute
 
 // Check sets the default API, and checks the fields and the key.
@@ -60,7 +60,7 @@ func (a *GitHubApp) Check() error {
 	return err
 }
 
-// Refresh implements Auth.Refresh. The password is normally valid for at least five minutes.
+// Refresh implements Auth.Refresh. The password is normally valid for five minutes or more.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,14 +114,14 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed token for nine minutes, valid from a minute ago, as clocks differ.
+// jwt is valid for nine minutes, from a minute ago, as clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
 		return "", err
 	}
 	now := a.Now()
-	claims, _ := json.Marshal(map[string]any{ // texts and numbers always have a JSON form
+	claims, _ := json.Marshal(map[string]any{ // cannot fail
 		"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.ID,
 	})
 	encode := base64.RawURLEncoding.EncodeToString
@@ -134,7 +134,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads a PKCS #1 key (GitHub's format) or a PKCS #8 key.
+// key reads PKCS #1 (GitHub's format) or PKCS #8.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. A stored version 2 greeting saves later lookups a request.
+// httpLink implements smart HTTP. A stored version 2 greeting saves lookups a request.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -25,10 +25,10 @@ type httpLink struct {
 	limit   int64
 
 	mu      sync.Mutex
-	greeted map[string]greeting // the key is a service, such as git-upload-pack
+	greeted map[string]greeting // by service, such as git-upload-pack
 }
 
-// greeting is a service's ref advertisement, and base URL after redirects.
+// greeting is a service's advertisement, and base URL after redirects.
 type greeting struct {
 	*advertisement
 	base string
@@ -75,8 +75,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2, the greeting lists the refs, so each fetch needs a new greeting. A push needs only
-		// capabilities, because the server compares the refs' old ids.
+		// Before version 2, the greeting lists the refs, so a fetch needs a new one. A push does not, because the server
+		// compares old ids.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -132,7 +132,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// This header (not sent if nil) makes net/http repeat the request after a lost connection.
+		// This header (nil: not sent) makes net/http repeat the request after a lost connection.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -169,7 +169,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header))
 }
 
-// drained is a response body whose Close first reads up to 4 KiB, for connection reuse.
+// drained reads up to 4 KiB before Close, for connection reuse.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -177,10 +177,10 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds credentials. Messages hide credentials, because some servers send credentials back.
+// authorize adds credentials, and hides them in messages, because some servers send them back.
 func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
-		return secrets, nil // another origin gets no credentials after a redirect
+		return secrets, nil // after a redirect
 	}
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
@@ -194,12 +194,12 @@ func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// Some servers accept a token as user name without a password.
+	// Some servers take a token as user name.
 	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
 	return secrets, nil
 }
 
-// statusError returns the error for a response not from Git, with the start of a plain-text body.
+// statusError returns the error for a response that is not Git's, with the start of a plain text.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.Secrets) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

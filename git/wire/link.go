@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	uploadPack  = "git-upload-pack"  // serves lookups and fetches
-	receivePack = "git-receive-pack" // serves pushes
+	uploadPack  = "git-upload-pack"  // lookups and fetches
+	receivePack = "git-receive-pack" // pushes
 )
 
-// Server is a repository's server. Its sessions may run concurrently.
+// Server is a repository's server. Sessions may run concurrently.
 type Server struct {
-	// begin starts a session with a Git service, with a stored advertisement.
+	// begin uses a stored advertisement.
 	begin  func(ctx context.Context, service string) (*Session, error)
 	stats  *counters
 	bounds bounds
 }
 
-// Open checks the credentials, keys and known hosts without a connection. maxBytes limits each response.
+// Open checks credentials, keys and known hosts without a connection. maxBytes limits each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -45,7 +45,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the size limits for packs by the parameter times. Tests call Narrow before the first session.
+// Narrow divides the packs' size limits. Tests call Narrow before the first session.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a session for lookups and fetches.
@@ -63,34 +63,34 @@ func (s *Server) open(ctx context.Context, service string) (*Session, error) {
 	return session, nil
 }
 
-// Session is a series of requests to one service of a server.
+// Session is a series of requests to one service.
 type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request. Only smart HTTP and version 2 allow several calls.
+	// exchange may be called again only for smart HTTP and version 2.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the session.
 	Close func()
-	// Stale drops the stored advertisement, so that the next session requests a new one.
+	// Stale drops the stored advertisement.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns all refs' ids by full name, or nil for version 2 or a stored advertisement.
+// Advertised returns all ids by full name, or nil for version 2 or a stored advertisement.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
 
-// Stats counts the operations since Open.
+// Stats counts operations since Open.
 type Stats struct {
-	// Requests counts HTTP requests, or connections of other transports.
+	// Requests counts HTTP requests, or other connections.
 	Requests int64
-	// Lookups, Fetches and Pushes count ref lookups, requests for a pack, and pushes.
+	// Lookups, Fetches and Pushes count ref lookups, pack requests, and pushes.
 	Lookups, Fetches, Pushes int64
 	// Sent and Received count bytes in HTTP bodies or streams.
 	Sent, Received int64
@@ -105,7 +105,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader fails after a limit, so that a broken server cannot use all memory.
+// countedReader fails after a limit, to bound memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

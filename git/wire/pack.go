@@ -10,13 +10,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These limits are in uncompressed bytes, because a pack can expand to a thousand times its size.
+// These limits are in uncompressed bytes: a pack can expand a thousandfold.
 const (
-	maxBlob   = 16 << 20  // size of a file; apps need no larger files
-	largeBlob = 1 << 20   // a file above this size is large
-	maxLarge  = 128 << 20 // total size of the large files that are kept from one pack
-	maxOther  = 64 << 20  // size of a tree or a commit; above this size, reading the pack fails
-	maxBases  = 32 << 20  // total size of omitted files that stay in memory, because later deltas may need them as bases
+	maxBlob   = 16 << 20  // of a file; apps need no larger files
+	largeBlob = 1 << 20   // larger files are large
+	maxLarge  = 128 << 20 // sum of kept large files in one pack
+	maxOther  = 64 << 20  // of a tree or commit; above, the pack fails
+	maxBases  = 32 << 20  // sum of omitted files in memory, as bases of later deltas
 )
 
 type bounds struct {
@@ -35,21 +35,21 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if unknown: the server did not send the file, or a
-	// delta's base was omitted.
+	// Omit records a file that is too large to store. The id is zero if unknown: not sent, or its delta's base was
+	// omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store. A delta before its base waits in memory, which is rare.
+// unpacking reads a pack into a store. A delta before its base waits in memory.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // id of the object at each offset in the pack; zero if unknown
+	at      map[int64]plumbing.Hash // id by offset; zero if unknown
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of omitted files that may be bases; total size at most bases
-	spent   int64                    // total size of leaned, in bytes
-	spread  int64                    // total size of the large files in the store, in bytes
+	leaned  map[plumbing.Hash][]byte // omitted files that may be bases
+	spent   int64                    // bytes in leaned
+	spread  int64                    // bytes of large files in the store
 	waiting []delta
 }
 
@@ -123,7 +123,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file must be omitted. Otherwise, it adds a large file's size to spread.
+// isTooLarge reports whether to omit a file. Otherwise, it adds a large file to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -135,7 +135,7 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file, but keeps its content for later deltas.
+// lean omits a file, but keeps it for later deltas.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
@@ -157,14 +157,14 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read relies on the scanner to check the length in the object's header.
+// read leaves the header's length to the scanner.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content collects an object's bytes in a buffer that grows to the declared length only when needed.
+// content grows to the declared length only when needed.
 type content struct {
 	data   []byte
 	length int
@@ -178,7 +178,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta, or leaves a delta without base to settle.
+// delta leaves a delta without base to settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -188,7 +188,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // skips the size of the base
+	_, of := binary.Uvarint(d.data) // skip the base's size
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

@@ -24,8 +24,8 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads a line, whose first four hex digits give its length with these digits. Lengths 0 to 2 are separators;
-// go-git accepts only 0. The payload is valid until the next call. An ERR line is an error.
+// next reads a line, whose first four hex digits give its length including them. Lengths 0 to 2 are separators; go-git
+// accepts only 0. The payload is valid until the next call. An ERR line is an error.
 func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	return payload, true, nil
 }
 
-// line returns the next line without the final newline. At a separator, ok is false.
+// line trims the final newline. At a separator, ok is false.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	payload, ok, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), ok, err
@@ -77,7 +77,7 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities has values by name; values may be empty.
+// capabilities has values, also empty ones, by name.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
@@ -102,10 +102,10 @@ func (c capabilities) only(names ...string) string {
 type advertisement struct {
 	v2   bool
 	caps capabilities
-	refs map[string]string // id by full name; nil in version 2
+	refs map[string]string // by full name; nil in version 2
 }
 
-// readAdvertisement reads up to a separator. In smart HTTP, a line with the service's name comes first.
+// readAdvertisement reads up to a separator. In smart HTTP, the service's name comes first.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {
@@ -138,7 +138,7 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 	}
 }
 
-// addRef parses "<id> <ref>". In the first line, a NUL and the capabilities follow.
+// addRef parses "<id> <ref>". In the first line, NUL and the capabilities follow.
 func (a *advertisement) addRef(text string) error {
 	text, caps, _ := strings.Cut(text, "\x00")
 	for word := range strings.FieldsSeq(caps) {
@@ -155,8 +155,8 @@ func (a *advertisement) addRef(text string) error {
 	return nil
 }
 
-// bandReader extracts the data of a side-band stream. A packet's first byte is 1 for data, 2 for messages, 3 for fatal
-// errors. go-git's reader would hang after the flush on an open connection.
+// bandReader extracts a side-band stream's data. The first byte is 1 for data, 2 for messages, 3 for fatal errors.
+// go-git's reader would hang after the flush on an open connection.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Command moves a ref from Old to New. A zero Old creates, and a zero New deletes.
+// Command moves a ref from Old to New. Zero Old creates, zero New deletes.
 type Command struct {
 	Ref      plumbing.ReferenceName
 	Old, New plumbing.Hash
@@ -23,10 +23,10 @@ type Command struct {
 
 // Refused is the error of a refused push.
 type Refused struct {
-	Reasons []string // one for each failed ref, except refs that failed only because of another ref
-	Remarks string   // output of hooks
-	Moved   bool     // the server said that a ref was not at its command's Old
-	Race    bool     // another push may have held the ref's lock, so the ref may still be at Old
+	Reasons []string // of each failed ref, except consequences of another
+	Remarks string   // hooks' output
+	Moved   bool     // a ref was not at its command's Old
+	Race    bool     // another push may have held the lock, with the ref still at Old
 }
 
 func (e *Refused) Error() string {
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack, and reads the server's report. The server moves only refs at their command's Old;
-// with atomic pushes, all refs or none.
+// Push sends commands and a pack, and reads the report. The server moves only refs at their Old; with atomic pushes,
+// all or none.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -47,7 +47,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 	if len(commands) > 1 {
 		wanted = append(wanted, "atomic")
 	}
-	caps := "\x00 " + s.caps.only(wanted...) // only the first command has the capabilities
+	caps := "\x00 " + s.caps.only(wanted...) // only in the first command
 	var req pktWriter
 	needPack := false
 	for _, c := range commands {
@@ -77,7 +77,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// Window 0 disables deltas, which save little, because a commit's objects are not versions of each other.
+	// Window 0 disables deltas, which save little between a commit's objects.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
@@ -114,7 +114,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// Read to the end, because closing the connection could end the server's hooks.
+	// Closing the connection could end the server's hooks.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -152,7 +152,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether pushes can be all or nothing.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches whose id in refs is not their command's Old. A nil refs gives none.
+// Moved lists the branches whose id in refs is not their Old. A nil refs gives none.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

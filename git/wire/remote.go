@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// Remote is a repository's address without credentials, for printing and storing.
+// Remote is a repository's address without credentials, to print and store.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
-	host   string // host or host:port, as in a URL
+	host   string // host or host:port
 	path   string
 }
 
-// Auth holds optional credentials. The URL's scheme determines the fields to use.
+// Auth holds optional credentials. The URL's scheme selects the fields.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. Forges accept a token as password with any user name.
+	// Username and Password are for HTTP basic authentication. Forges accept a token as password with any user.
 	Username, Password string
-	// Refresh, if set, returns the credentials for each HTTP request, for tokens that expire.
+	// Refresh, if set, returns each HTTP request's credentials, for tokens that expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called after status 401, so that Refresh can get new credentials.
+	// Refused, if set, is called after status 401, to get new credentials.
 	Refused func()
-	// TLS is used for https only.
+	// TLS is for https only.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), read for each connection. "" means the SSH agent.
+	// SSHKeyFile is a private key (PEM), read for each connection. "": the SSH agent.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read for each connection (default ~/.ssh/known_hosts).
+	// KnownHosts is read for each connection (default ~/.ssh/known_hosts).
 	KnownHosts string
 }
 
-// HTTP reports whether requests over HTTP get a credential.
+// HTTP reports whether HTTP requests get a credential.
 func (a Auth) HTTP() bool {
 	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
@@ -70,7 +70,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, which may contain a password.
+		// net/url's error quotes the URL, perhaps with a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -118,7 +118,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine, where plain connections are safe.
+// loopback reports this machine, to which plain connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -135,7 +135,7 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// net/url takes the text before a slash in a password for a port.
+// net/url takes a password's text before a slash for a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)

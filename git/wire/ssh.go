@@ -21,12 +21,12 @@ import (
 type sshDialer struct {
 	remote Remote
 	addr   string
-	known  string // path of the known_hosts file
+	known  string // known_hosts
 	auth   Auth
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the files, because a missing file must prevent the start.
+// newSSHDialer reads the files: a missing one must prevent the start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -55,7 +55,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil for the agent. Only a changed file is decrypted again, to save time.
+// readKey returns the key, or nil for the agent. Only a changed file is decrypted, to save time.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -77,8 +77,8 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns the authentication methods, and a closer for the SSH agent. Each dial connects to the agent anew,
-// because the agent may have restarted.
+// methods returns authentication methods, and the SSH agent's closer. Each dial connects to the agent, which may have
+// restarted.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -153,10 +153,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. Otherwise the server could present an unlisted key
-// type, which would look like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. A key of another type would look like an attack
+// (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// No host has this key, so the callback's error lists the known keys.
+	// No host has this key, so the error lists the known keys.
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var want *knownhosts.KeyError
 	if !errors.As(check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
@@ -179,7 +179,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses this variable uses version 0.
+		// A server that refuses this uses version 0.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

@@ -20,10 +20,10 @@ const userAgent = "gitrollout/1"
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// end ends the request. close closes the connection, even during a waiting read.
+	// end ends the request. close also ends a waiting read.
 	end   func() error
 	close func()
-	// stderr returns the server's error output, or "".
+	// stderr is the server's, or "".
 	stderr func() string
 }
 
@@ -39,7 +39,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// Reads and writes take no context, so ctx closes the connection.
+	// Reads and writes take no context.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -73,7 +73,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain returns the context's error, or else the server's message, or else err.
+// explain returns the context's error, else the server's message, else err.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -101,7 +101,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte, for example of stderr.
+// tail keeps the first kilobyte.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -122,7 +122,7 @@ func (t *tail) String() string {
 	return t.buf.String()
 }
 
-// dialGit connects to git://, which is neither authenticated nor encrypted.
+// dialGit connects to git://, neither authenticated nor encrypted.
 func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.hostPort("9418"))
 	if err != nil {
@@ -142,8 +142,8 @@ func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
 	}, nil
 }
 
-// dialLocal serves a local repository with the git program. go-git's server lacks compare-and-swap, hooks and shallow
-// clients, and moves a checked-out branch, which git refuses (receive.denyCurrentBranch).
+// dialLocal serves with the git program. go-git's server lacks compare-and-swap, hooks and shallow clients, and moves a
+// checked-out branch, which git refuses (receive.denyCurrentBranch).
 func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) {
 	if info, err := os.Stat(r.path); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, r.path)
@@ -168,7 +168,7 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git: %w", err)
 	}
-	// git ends only after its whole output is read.
+	// git ends after its output is read.
 	wait := sync.OnceFunc(func() {
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out)
@@ -182,7 +182,7 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	}, nil
 }
 
-// ofHooks lists the variables that name another repository in hooks. LC_ALL and LANGUAGE select the messages' language.
+// ofHooks lists variables that name another repository in hooks, and the messages' language.
 var ofHooks = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
 	"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
 	"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE"}

@@ -10,13 +10,13 @@ import (
 	"net/url"
 )
 
-// TLS configures https by optional fields. Each request reads files again, because mounted Secrets change.
+// TLS configures https. Each request reads the files again, because mounted Secrets change.
 type TLS struct {
-	// CAFile has PEM certificates of authorities besides the system's.
+	// CAFile has PEM certificates of additional authorities.
 	CAFile string
-	// CertFile and KeyFile have a client certificate and key (PEM). CertFile may have both.
+	// CertFile and KeyFile have a client's PEM. CertFile may have both.
 	CertFile, KeyFile string
-	// Proxy is an http, https or socks5 URL; the default is from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+	// Proxy is an http, https or socks5 URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 	Proxy string
 }
 
@@ -38,7 +38,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The error omits the URL, which may contain a password.
+			// The URL may contain a password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -47,7 +47,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client with the current files, which follows redirects as git does.
+// Client uses the current files, and follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},
@@ -80,7 +80,7 @@ func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
 	}
 	if c.how.CertFile != "" {
 		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil { // the error does not quote the key
+		if err != nil { // does not quote the key
 			return nil, fmt.Errorf("client certificate %s with key %s: %w", c.how.CertFile, c.how.KeyFile, err)
 		}
 		config.Certificates = []tls.Certificate{pair}

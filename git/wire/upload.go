@@ -14,11 +14,11 @@ import (
 
 // Refs is the result of a lookup.
 type Refs struct {
-	IDs  map[string]string // id by full name
-	Head string            // full name of the branch that HEAD points to; "" if unknown
+	IDs  map[string]string // by full name
+	Head string            // full name of HEAD's branch, or ""
 }
 
-// LookUp returns the refs with a prefix. Before version 2, the greeting has listed all refs.
+// LookUp returns the refs with a prefix. Before version 2, the greeting lists all.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -53,7 +53,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 		if !ok {
 			return found, nil
 		}
-		// A line has the form <id> <name> [symref-target:<name>] [peeled:<id>].
+		// <id> <name> [symref-target:<name>] [peeled:<id>]
 		fields := strings.Split(text, " ")
 		if len(fields) < 2 {
 			return Refs{}, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
@@ -77,23 +77,23 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests the commits Wants with files, and Depth commits of history, without objects of Haves. With a Depth,
-// the server assumes that the caller has no older commits.
+// Question requests Wants with files, and Depth commits of history, without objects of Haves. With a Depth, the server
+// assumes no older commits.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // request commits without trees, if the server supports filters
+	Bare         bool // without trees, if the server supports filters
 }
 
-// Between reports whether the question requests all commits between Haves and Wants.
+// Between reports a request for all commits between Haves and Wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween limits a pack if Between is true. A larger pack means rewritten history.
+// mostBetween limits a pack with Between. A larger one means rewritten history.
 const mostBetween = 4 << 20
 
-// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are "shallow" lines.
-// Otherwise, after a merge of an old branch, the server would send the branch's whole history without old files. With
-// "thin-pack", git does not send the trees of Haves again.
+// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are "shallow" lines;
+// otherwise, after a merge of an old branch, the server would send its history without old files. With "thin-pack", git
+// does not resend Haves' trees.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -118,14 +118,14 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.v2 && s.filter(q) != "" {
-		into.Omit(plumbing.ZeroHash) // the filter may have left out the missing files
+		into.Omit(plumbing.ZeroHash) // perhaps left out by the filter
 	}
 	// Otherwise the server reports a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the number of commits along each line of history, including the wanted commit.
+// Depth is the commits along each line of history, including the wanted one.
 type Depth int
 
 const (
@@ -151,7 +151,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack has no effect with "done", but Azure DevOps requires it.
+	// Azure DevOps requires multi_ack, which "done" disables.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -164,8 +164,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other requests have no filter, because missing files
-// and files that the caller has would look the same.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other requests have none, because omitted files and the
+// caller's files would look alike.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -185,8 +185,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which commits it has. The server must have known: the request both wants and has
-// known, so that the server sends no objects.
+// Common asks a version 2 server which commits it has. The server must have known, which the request both wants and
+// has, so that no objects are sent.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -231,7 +231,7 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 	}
 }
 
-// packSectionV0 skips shallow lines and acknowledgements before the pack.
+// packSectionV0 skips shallow lines and acknowledgements.
 func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
 	if caps.has("shallow") && d != Full {
 		for {
@@ -260,7 +260,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected turns the io.EOF of a cut-off response into io.ErrUnexpectedEOF.
+// unexpected replaces io.EOF, which means a cut-off response.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

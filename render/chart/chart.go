@@ -1,6 +1,6 @@
 // Package chart renders Helm charts as "helm template" does, without cluster, environment, network or file system.
-// "lookup" finds nothing. Clock and random numbers are constants, except with Drawn. The result lists random or
-// time-dependent objects, so that callers can refuse them. Callers must limit memory and time.
+// Clock and random numbers are constants, except with Drawn, and results that depend on them are listed. Callers must
+// limit memory and time.
 package chart
 
 import (
@@ -26,44 +26,44 @@ import (
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
-	KubeVersion     string         // for .Capabilities, such as 1.36.3 or v1.36.3; default rollout.DefaultKubernetes
-	APIVersions     []string       // added to Kubernetes' own API versions, as group/version or group/version/Kind
-	CRDs            bool           // include the objects in crds folders
+	KubeVersion     string         // for .Capabilities, such as 1.36.3; default rollout.DefaultKubernetes
+	APIVersions     []string       // added to Kubernetes' own, as group/version or group/version/Kind
+	CRDs            bool           // include crds folders
 	Draw            Draw
 }
 
-// Draw selects the results of template functions such as now and randAlphaNum, which differ at each call in Helm.
+// Draw selects the results of functions such as now and randAlphaNum, which differ at each call in Helm.
 type Draw int
 
-// Fixed and Other give constants, which are never applied to a cluster.
+// Fixed and Other are never applied to a cluster.
 const (
 	Fixed Draw = iota // the constants of the first render
-	Other             // other constants, to find the objects that depend on them (Rendered.ByChance)
+	Other             // other constants, to find objects that depend on them (Rendered.ByChance)
 	Drawn             // random results as in Helm
 )
 
 // Document is one rendered object.
 type Document struct {
-	Source string // the template's path, such as chart/templates/web.yaml
+	Source string // the template's path
 	Text   string // YAML, without a separator
-	Hook   string // Helm's hook events, separated by commas; "" if not a hook
+	Hook   string // Helm's hook events, comma-separated; "" if not a hook
 }
 
 // Rendered is the result of rendering a chart.
 type Rendered struct {
-	Documents []Document // CRDs first, then objects in Helm's install order, then hooks
+	Documents []Document // CRDs, then objects in Helm's install order, then hooks
 	Warnings  []string
 	ByChance  []Chance
 }
 
-// Chance is an object that would differ at each render.
+// Chance is an object that differs at each render.
 type Chance struct {
-	Kind, Name string                // "" if the text is not an object
-	Hook       string                // as in Document
-	Why        *rollout.InvalidError // the place, the functions, and the fix
+	Kind, Name string // "" if the text is not an object
+	Hook       string // as in Document
+	Why        *rollout.InvalidError
 }
 
-// Render renders a chart. Its errors are InvalidErrors, with files relative to the chart's folder (".").
+// Render renders a chart. Its errors are InvalidErrors, with files relative to the chart's folder.
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
@@ -87,7 +87,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// Compute the values for each run, because templates may change them.
+		// Templates may change the values.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -160,7 +160,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a text as helm's --name-template does. A name that differs between renders is an error.
+// ReleaseName renders a text as helm's --name-template does. A random name is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

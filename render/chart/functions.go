@@ -19,13 +19,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions replaces the template functions whose results vary. Render compares its outputs for two sets of constants.
+// functions replaces the template functions whose results vary.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by function name
 }
 
-// pick records a function's call. It returns the parameter second if f.draw is Other, and otherwise first.
+// pick records a call, and returns second if f.draw is Other, otherwise first.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -94,10 +94,10 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists functions that are replaced even when the results are random (Drawn).
+// withoutChance lists functions that are replaced even with Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now returns either of two constant times that differ in every field, such as year and hour.
+// now returns constant times that differ in every field.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
@@ -199,7 +199,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests the values beside calls of random functions in templates. It prefers the file source.
+// fix suggests the values beside calls of random functions. It prefers the file source.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

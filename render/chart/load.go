@@ -22,13 +22,12 @@ type File struct {
 	Data []byte
 }
 
-// These constants limit an unpacked chart with its subcharts.
 const (
 	maxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
 )
 
-// Main is the file that every chart's folder has.
+// Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
 // Ignored returns a function that reports whether .helmignore excludes a path in the chart.
@@ -39,7 +38,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}
 	rules.AddDefaults()
 	return func(name string, isDir bool) bool {
-		e := tar.Header{Name: name} // the rules read no other fields
+		e := tar.Header{Name: name}
 		if isDir {
 			e.Typeflag = tar.TypeDir
 		}
@@ -47,7 +46,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge merges the values of a YAML text over values, without changing values.
+// Merge merges a YAML text over values, without changing values.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -73,7 +72,6 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker unpacks archives of subcharts, which may contain archives.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -115,7 +113,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts dependencies, because Helm returns them in random order. It reports missing dependencies.
+// arrange sorts dependencies, because Helm's order is random. It reports missing ones.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

@@ -11,14 +11,14 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas removes remote references from the schemas of values, so that Helm fetches nothing. It warns about them.
+// localSchemas removes remote references from the schemas of values, with a warning, so that Helm fetches nothing.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()
 	var schema any
 	if c.Schema != nil && decoder.Decode(&schema) == nil { // otherwise Helm reports the error
 		if gone := withoutRemote(schema); len(gone) > 0 {
-			c.Schema, _ = json.Marshal(schema) // cannot fail: the value was decoded from JSON
+			c.Schema, _ = json.Marshal(schema) // cannot fail
 			for _, ref := range gone {
 				warnings = append(warnings, fmt.Sprintf(
 					"chart %s: values.schema.json refers to %s, which is not in the chart: values are not checked against that",

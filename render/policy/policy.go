@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns an error if an app's entry or the policy forbids an object of the app. For arguments, see render.Allow.
+// Allow returns an error if an app's entry (render.Allow) or the policy forbids an object of the app.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -20,8 +20,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy if the policy forbids an app's objects. p may be nil. own is
-// gitrollout's namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
+// Check returns an InvalidError (HeldPolicy) if the policy forbids an app's objects. p may be nil. own is gitrollout's
+// namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -46,7 +46,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 
 type breach struct {
 	rule, field, msg, fix string
-	about                 *rollout.Ref // the object that breaks the rule; nil if a file or the whole app breaks it
+	about                 *rollout.Ref // nil if a file or the whole app breaks the rule
 	file                  string
 }
 
@@ -153,7 +153,7 @@ func (j judge) rollouts() *breach {
 		about := o.Ref()
 		w, is := j.render.Workload(about)
 		spec, staged := j.render.Spec(w)
-		runsPods := about.Group != "batch" && // not the short-running pods of Jobs and CronJobs
+		runsPods := about.Group != "batch" && // not the short pods of Jobs and CronJobs
 			(len(o.Map("spec", "template", "spec")) > 0 || about.Group == "" && about.Kind == "Pod")
 		b := &breach{about: &about}
 		switch {
@@ -193,7 +193,7 @@ func (j judge) quota() *breach {
 			deployments++
 		}
 	}
-	for _, spec := range j.render.Specs { // experiments run one after the other, so each Rollout adds its largest one
+	for _, spec := range j.render.Specs { // experiments run one after the other, so the largest counts
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
 			made := len(of)
@@ -220,7 +220,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns a step's weight and the full weight, of the pods without a router.
+// share returns a step's weight and the full weight; without a router, of the pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -237,16 +237,16 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // scale.Replicas may equal the workload's replicas, whose number is unknown
+	default: // scale.Replicas may equal the workload's unknown replicas
 		return *scale.Replicas, 1
 	}
 }
 
-// isAnyUser reports whether every user can match. Paths, methods and networks do not select users.
+// isAnyUser reports whether every user can match. Paths, methods and networks select no users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 func before(s rollout.Spec) []rollout.Step {
-	beside := 0 // the canary's weight during an experiment
+	beside := 0 // the weight during an experiment
 	for i, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		if step.SetWeight != nil {
@@ -268,12 +268,12 @@ func FirstWeight(s rollout.Spec) (first int) {
 	for _, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		switch scale := step.SetCanaryScale; {
-		case step.Experiment.Weight(rollout.SpecCanary) > 0: // its pods get requests beside the canary's
+		case step.Experiment.Weight(rollout.SpecCanary) > 0: // added to the canary's requests
 			return first + (step.Experiment.Weight(rollout.SpecCanary)*100+full-1)/full
-		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
+		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // the release has not waited at a step yet
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited yet
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -282,7 +282,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum time until all users have a new version: the sum of timed pauses and experiments.
+// Duration returns the minimum time until all users have a new version: all timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. A step without a fixed duration counts at most "open".
+// lasting returns the sum of pauses and experiments. A step without a fixed duration counts at most "open".
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -307,7 +307,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is the assumed duration of a step without an end. A metric must be able to fail within this time.
+// week is assumed for a step without an end. A metric must be able to fail within this time.
 const week = 7 * 24 * time.Hour
 
 func isAnalysed(s rollout.Spec) bool {
@@ -327,10 +327,10 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that need no condition. Without a condition, any other provider's metric always succeeds.
+// judging lists the providers that need no condition. Any other metric always succeeds without one.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis can fail within the duration. a may be nil.
+// ends reports whether an analysis can fail within the duration.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

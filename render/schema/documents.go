@@ -21,7 +21,7 @@ func rolloutSchema(version string) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // Argo Rollouts has the Gateway API as a plugin
+	if argo { // the Gateway API is a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")
@@ -35,7 +35,7 @@ func rolloutSchema(version string) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
-	ref := spec["properties"].(node)["workloadRef"].(node) // a cluster's configuration can add kinds of any group
+	ref := spec["properties"].(node)["workloadRef"].(node) // the configuration can add kinds of any group
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
@@ -56,13 +56,13 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
-	if kind == "Promotion" { // StepsVersion numbers steps from 1, APIVersion from 0
+	if kind == "Promotion" { // StepsVersion counts from 1, APIVersion from 0
 		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
 	}
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services gives each notification service only its fields, and each receiver exactly one service.
+// services gives each notification service only its fields, and each receiver one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

@@ -1,6 +1,5 @@
-// Package schema generates a JSON Schema for each kind of document, for editors. It reads the same tables and types as
-// the document reader. The command "gitrollout validate" adds checks of a whole app, such as whether a Service exists.
-// Package schema is pure.
+// Package schema generates a JSON Schema for each kind of document, for editors, from the document reader's tables and
+// types. "gitrollout validate" also checks the whole app. The package is pure.
 package schema
 
 import (
@@ -12,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base prefixes the schemas' URLs. The web site serves docs/schemas there.
+// base prefixes the schemas' URLs, which serve docs/schemas.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the newest JSON Schema version that the YAML language server supports completely.
+// draft is the newest version that the YAML language server supports completely.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 type node map[string]any
 
 type kind struct {
-	name  string // the argument of "gitrollout schema"
-	of    string // the kind in the documents; for a Rollout, the apiVersion
+	name  string // for "gitrollout schema"
+	of    string // the kind; for a Rollout, the apiVersion
 	title string
 	make  func(of string) node
 }
@@ -53,10 +52,10 @@ func Title(name string) string {
 	return k.title
 }
 
-// URL returns the URL of the published schema of a kind.
+// URL returns the URL of a kind's published schema.
 func URL(name string) string { return base + name + ".json" }
 
-// Of returns the schema of a kind of document.
+// Of returns a kind's schema.
 func Of(name string) ([]byte, error) {
 	k, known := rollout.Find(kinds(), func(k kind) bool { return strings.EqualFold(k.name, name) })
 	if !known {

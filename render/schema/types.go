@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maker generates schemas from the tags of documents' structs (see rollout.Field).
+// maker generates schemas from structs' tags (rollout.Field).
 type maker struct {
-	argo  bool            // the schema is for documents of Argo Rollouts
+	argo  bool            // for Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // by value of the tag "names": a field's schema, or schemas by field
+	names map[string]node // by tag "names": a field's schema, or schemas by field
 }
 
 func (m *maker) of(t reflect.Type, f rollout.Field) node {
@@ -57,7 +57,7 @@ func (m *maker) mapping(t reflect.Type) node {
 	for _, f := range rollout.Fields(t) {
 		switch {
 		case f.Name == "":
-			defer m.together(s, f) // runs when all fields are known
+			defer m.together(s, f)
 		case f.Has("notYet"), f.Has("refused"), !f.In(m.argo):
 		case f.Has("ignored"):
 			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
@@ -88,14 +88,14 @@ func (m *maker) together(s node, f rollout.Field) {
 	}
 	var one []node
 	for _, name := range f.Words("one") {
-		if s["properties"].(node)[name] != nil { // this kind of document has this field
+		if s["properties"].(node)[name] != nil { // this kind has the field
 			one = append(one, node{"required": []string{name}})
 		}
 	}
 	s["oneOf"] = one
 }
 
-// list returns the schema of a slice. A named slice type also accepts a single element.
+// list returns a slice's schema. A named slice type also accepts a single element.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()
@@ -146,7 +146,7 @@ func (m *maker) whole(f rollout.Field) node {
 	return s
 }
 
-// duration returns the schema of a Go duration, or of seconds as a number or as text.
+// duration returns the schema of a Go duration, or of seconds as number or text.
 func (m *maker) duration(f rollout.Field) node {
 	least := f.Literal("min")
 	if least == nil {
@@ -160,5 +160,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches a template's argument, which is replaced before the value is read.
+// argument matches an argument in a template.
 const argument = `\{\{\s*args\.`

@@ -17,22 +17,22 @@ import (
 // File is a file that SOPS has encrypted.
 type File struct {
 	form    form
-	docs    []*yaml.Node // mappings, without SOPS' metadata
-	Locks   []Lock       // the data key, once for each recipient, sorted by the recipients' kinds
+	docs    []*yaml.Node // mappings without SOPS' metadata
+	Locks   []Lock       // sorted by the recipients' kinds
 	rules   rules
 	mac     string
 	partly  bool   // the MAC covers only encrypted values
-	changed string // sops.lastmodified, which is authenticated with the MAC
+	changed string // sops.lastmodified, authenticated with the MAC
 }
 
 // Lock is a file's data key, encrypted for a recipient.
 type Lock struct {
-	Kind      string // KindAge, KindPGP, or SOPS' name of another kind
+	Kind      string // KindAge, KindPGP, or SOPS' name
 	Recipient string
 	Encrypted string
 }
 
-// The supported kinds of recipients.
+// KindAge and KindPGP are the supported recipients.
 const (
 	KindAge = "age"
 	KindPGP = "pgp"
@@ -43,7 +43,7 @@ type form int
 const (
 	formYAML form = iota
 	formJSON
-	formBinary // any bytes, as the only value of a JSON object
+	formBinary // any bytes, as a JSON object's only value
 	formDotenv
 )
 
@@ -54,7 +54,7 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is an error about an encrypted file, with a fix. It contains no decrypted value.
+// Error is about an encrypted file, without decrypted values.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
@@ -67,7 +67,7 @@ func Is(content []byte) bool {
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file, or returns nil for another file. Its errors contain no values.
+// Read reads an encrypted file, or returns nil for another. Its errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -100,7 +100,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML returns SOPS' metadata. If a document is not a mapping, both results are nil.
+// readYAML returns SOPS' metadata, or nil if a document is not a mapping.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -115,7 +115,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	}
 }
 
-// take removes the key "sops" from all documents, and returns the first document's metadata.
+// take removes the key "sops" from all documents, and returns the first's.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -132,7 +132,7 @@ func (f *File) take() (notes map[string]any, err error) {
 		}
 	}
 	if notes["mac"] == nil && notes["lastmodified"] == nil {
-		return nil, nil // the file uses the key "sops" for another purpose
+		return nil, nil // "sops" has another purpose
 	}
 	return notes, nil
 }
@@ -162,7 +162,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with the keys 0, 1, and so on.
+// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with keys 0, 1, and so on.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -189,7 +189,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		}
 		return ""
 	}
-	if when, isTime := notes["lastmodified"].(time.Time); isTime { // YAML decodes an unquoted time
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // unquoted
 		notes["lastmodified"] = when.Format(time.RFC3339)
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
@@ -225,7 +225,6 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list, which place may have stored as a mapping.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -254,7 +253,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // true: matching values are encrypted; false: values that do not match are
+	encrypts      bool // true: matching values are encrypted; false: others
 }
 
 func (r *rules) read(is func(string) string) (err error) {

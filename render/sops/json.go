@@ -13,7 +13,7 @@ const maxDepth = 200
 
 var errNoJSON = errors.New("is not JSON")
 
-// readJSON reads an object. It keeps the keys' order, on which the MAC depends.
+// readJSON keeps the keys' order, on which the MAC depends.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
@@ -70,7 +70,7 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 	}
 }
 
-// writeJSON formats the result of readJSON as the sops program does.
+// writeJSON formats as the sops program does.
 func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	var flat bytes.Buffer
 	if err := appendJSON(&flat, n); err != nil {

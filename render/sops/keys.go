@@ -21,8 +21,8 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads keys from named texts: age keys in *.agekey, and armored OpenPGP keys without a passphrase in *.asc.
-// Errors do not quote the texts.
+// ReadKeys reads age keys in *.agekey, and armored OpenPGP keys without a passphrase in *.asc. Errors do not quote the
+// texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -47,17 +47,17 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// These constants limit the work of Unlock, because its input is untrusted.
+// These constants limit Unlock, whose input is untrusted.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10
-	mostOpened = 64 // bytes of a decrypted data key, which should have 32
+	mostOpened = 64 // bytes of a data key, which should have 32
 )
 
-// ErrLocked is the error for a file whose locks no key opens.
+// ErrLocked means that no key opens the file.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that it can open.
+// Unlock returns the data key from the first lock that opens.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -110,7 +110,7 @@ func Recipients(locks []Lock) string {
 	return strings.Join(names, ", ")
 }
 
-// Readable reports whether any lock has a supported kind of recipient.
+// Readable reports whether any lock has a supported kind.
 func Readable(locks []Lock) bool {
 	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
 }

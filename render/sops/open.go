@@ -20,14 +20,14 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ErrChanged is the error for values that were changed after their encryption.
+// ErrChanged means that values were changed after encryption.
 var ErrChanged = &Error{"was changed without sops, or the key belongs to another file (the MAC does not match)", again}
 
 var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// partlySeed is hashed first for the MAC. SOPS uses it only if the MAC covers only encrypted values.
+// partlySeed starts the MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
 // Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call it only once.
@@ -51,9 +51,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
-// value's type, and is valid as text and as base64. With twin, the start, end and length differ, so that a build
-// differs wherever it uses an encrypted value. Either Seal or Open may be called, only once.
+// Seal returns the file with a substitute for each encrypted value: unique, of the value's type, valid as text and
+// base64. With twin, start, end and length differ, so that a build differs wherever it uses a value. Call either Seal
+// or Open, once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -73,7 +73,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits a file's values in order. It decrypts them, or inserts substitutes if the field block is nil.
+// walk visits values in order, and decrypts them or, if block is nil, substitutes them.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -180,7 +180,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt decrypts a value, and reports whether it is a comment. "about" is authenticated, too.
+// decrypt also reports whether the value is a comment. "about" is authenticated, too.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -237,13 +237,13 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute for an encrypted value. For a whole number, it is a valid port number.
+// seal returns the substitute. For a whole number, it is a valid port number.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // the sealed and the twin substitute differ in the lowest bit
+		switch n %= 65535; { // sealed and twin differ in the lowest bit
 		case twin && n < 32768:
 			n += 32767
 		case twin:

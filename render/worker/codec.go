@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Messages are CBOR, which preserves nil lists, pointers to 0, and 1.0 as a float, unlike encoding/json and
-// encoding/gob. A field with the tag json:"-" needs a tag cbor (see TestAllFieldsCross).
+// CBOR preserves nil lists, pointers to 0, and 1.0 as a float, unlike encoding/json and gob. A field with json:"-"
+// needs a tag cbor (TestAllFieldsCross).
 var (
-	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode() // no error, because the options are valid
+	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode() // the options are valid
 	decoding, _ = cbor.DecOptions{
 		MaxNestedLevels: 1000, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32, TagsMd: cbor.TagsForbidden,
 		IntDec: cbor.IntDecConvertSignedOrFail, DefaultMapType: reflect.TypeFor[map[string]any](),
@@ -31,8 +31,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// UnmarshalCBOR decodes an outcome. CBOR lacks the types of routers, so UnmarshalCBOR converts each router's mapping to
-// the type of the router's kind.
+// UnmarshalCBOR converts each router's mapping to its kind's type, which CBOR lacks.
 func (o *outcome) UnmarshalCBOR(data []byte) error {
 	type plain outcome
 	if err := decode(data, (*plain)(o)); err != nil || o.Render == nil {

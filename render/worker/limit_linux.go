@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Limit allows this process's memory to grow by at most the given bytes. Near the limit, Go collects garbage more
-// often. Beyond the limit, the process ends (only on Linux). Call Limit before Serve.
+// Limit allows memory to grow by the given bytes. Near the limit, Go collects garbage more often. Beyond it, the
+// process ends (only on Linux). Call Limit before Serve.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20) // ends endless recursion early
-	debug.SetGCPercent(500)     // after a build, about 40 of a worker's 50 MiB are garbage
+	debug.SetGCPercent(500)     // after a build, 40 of a worker's 50 MiB are garbage
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return fmt.Errorf("bound of memory: %w", err)

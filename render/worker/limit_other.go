@@ -13,5 +13,5 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// cpu returns 0, because only Linux limits CPU time.
+// cpu returns 0: only Linux limits CPU time.
 func cpu() time.Duration { return 0 }

@@ -1,5 +1,5 @@
-// Package worker builds apps in processes with limited memory and time, so that a failing build affects no other build.
-// A worker runs its parent's program with an empty environment, and requests files over its standard streams.
+// Package worker builds apps in processes with limited memory and time, so that builds are independent. A worker runs
+// its parent's program with an empty environment, and requests files over its standard streams.
 package worker
 
 import (
@@ -20,31 +20,31 @@ import (
 
 // Options configure a Pool.
 type Options struct {
-	// Command returns the command of a worker. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
+	// Command returns a worker's command. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum number of workers, including idle ones (0 means 1).
+	// Most is the maximum number of workers, also idle ones (0 means 1).
 	Most int
-	// Idle is how long an idle worker stays, because a start costs about a second of CPU time.
+	// Idle is how long an idle worker stays: a start costs about a second of CPU time.
 	Idle time.Duration
-	// Stall limits the wall-clock time of a build to a multiple of limits.renderTime (CPU time). The default is 4.
+	// Stall limits a build's wall-clock time, as a multiple of limits.renderTime (CPU time). Default 4.
 	Stall int
-	// Trouble, if set, is called if a build panics or ends its worker, with the stack or the worker's output.
+	// Trouble, if set, gets the stack or output if a build panics or ends its worker.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys. Set it before the first build. If Unlock is nil, Secrets stay sealed.
+	// Unlock returns data keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy them all.
+// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy all.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
-	apps   map[string]bool     // the apps that are being built
-	asked  map[string][]string // paths whose entries the next build of an app sends with the app, by app
+	apps   map[string]bool
+	asked  map[string][]string // by app: paths whose entries the next build sends unasked
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // ends workers that were idle for the time Idle
+	rest   *time.Timer // ends workers after Idle
 	closed bool
 }
 
@@ -57,13 +57,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold limits the output that is passed to Trouble, in bytes.
+// mostTold limits Trouble's output, in bytes.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
 // Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
-// After any other error, such as a kill of the worker, a retry may succeed.
+// After any other error, a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		}
 		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
 		done, err := w.build(s, app, cmp.Or(p.Stall, 4))
-		asked = append(slices.Clone(s.ahead), s.asked...) // the next build gets their entries together with the app
+		asked = append(slices.Clone(s.ahead), s.asked...)
 		asked = asked[:min(len(asked), mostAhead)]
 		closed := p.put(w, err == nil)
 		switch {
@@ -101,7 +101,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case bytes.Contains(w.last.bytes(), []byte(outOfTime)):
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // try again: the kernel may have killed the worker, or the worker collected garbage too late
+			continue // the kernel may have killed the worker, or garbage collection was too late
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
@@ -114,7 +114,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			words = w.last.bytes()
 		}
 		p.tell(app.Name, held.Msg, words[:min(len(words), mostTold)])
-		// The result may depend on all paths that were sent to the worker.
+		// The result may depend on all sent paths.
 		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
 }
@@ -143,7 +143,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until the app has no other build. ask has the paths that the new build will probably request.
+// begin waits until the app has no other build. ask has the probable requests.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	return []string{app.Path, path.Join(app.Path, "kustomization.yaml")}, nil
 }
 
-// take waits while the maximum number of workers is busy.
+// take waits while all workers are busy.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +176,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // end an idle worker, because none has this limit
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // no idle worker has this limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

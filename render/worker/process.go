@@ -26,9 +26,9 @@ type process struct {
 
 func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	w := &process{memory: memory, cmd: p.Command(int64(memory))}
-	w.cmd.Env = []string{} // no credentials, and no PATH to find git or ssh
+	w.cmd.Env = []string{} // no credentials, no PATH to git or ssh
 	w.cmd.Stderr = &w.last
-	w.cmd.WaitDelay = 10 * time.Second // on a busy machine, reading the last output may take long
+	w.cmd.WaitDelay = 10 * time.Second // on a busy machine, reading the last output takes long
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
 		w.in, err = w.cmd.StdinPipe()
@@ -50,15 +50,15 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is the last output of a worker that has used all its CPU time.
+// outOfTime is a worker's last output without CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in the worker. After an error, the worker has ended.
+// build builds an app. After an error, the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errLate // the timer may already have killed the process
+		err = errLate // the timer may have killed the process
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -70,7 +70,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	first := order{App: &app}
 	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // after an error, the worker may still request this path
+		if a, err := s.answer(p); err == nil { // this path may be requested again
 			first.Ahead = append(first.Ahead, *a)
 		}
 	}
@@ -105,9 +105,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 // fatal matches the reason for a crash. SIG is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's
-// runtime: the garbage collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers
-// cause a panic.
+// outOfMemory matches Go's messages about memory and threads. The last one is a nil pointer in the runtime: the garbage
+// collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -121,18 +120,17 @@ func (w *process) cause() string {
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
-// session holds the tree of one build, and the paths that the worker has requested and received.
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // paths whose entries are sent with the app
-	asked  []string        // paths that the worker requested
-	failed error           // the error of reading the tree
-	shown  map[string]bool // paths that were sent to the worker
-	listed []string        // folders that were sent with all entries
+	ahead  []string        // entries that are sent with the app
+	asked  []string        // requested by the worker
+	failed error           // reading the tree failed
+	shown  map[string]bool // sent to the worker
+	listed []string        // folders that were sent completely
 	unlock Unlock
 }
 
-// These constants limit the entries and files that are sent with an app unrequested.
+// These constants limit unrequested entries and files.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // entries in a folder
@@ -162,7 +160,7 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds a small folder's entries and small manifests to an answer. The worker requests all other files.
+// list adds a small folder's entries and small manifests to an answer.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -210,7 +208,7 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: content}, err)
 }
 
-// lastWords keeps a worker's standard error. In a crash, Go first prints the reason, then perhaps many stacks.
+// lastWords keeps a worker's standard error. Go prints a crash's reason first, then perhaps many stacks.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
@@ -219,7 +217,7 @@ type lastWords struct {
 // mostWords is in bytes.
 const mostWords = 64 << 10
 
-// Write keeps the oldest half and the newest half of mostWords bytes.
+// Write keeps the oldest and the newest half of mostWords bytes.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,51 +11,51 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage is in bytes. A file, or a build's result as JSON, has at most 16 MiB.
+// maxMessage is in bytes. A file, or a result as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker: an app to build, or the response to a request.
+// order is a message to a worker: an app, or a response.
 type order struct {
 	App      *rollout.App
-	Ahead    []answer // responses for paths that the app will probably request
+	Ahead    []answer // for probable requests
 	Answer   *answer
-	Content  []byte // the requested file
-	TooLarge bool   // the requested file is too large to be sent
-	Failed   bool   // the tree could not be read
-	Key      []byte // the data key for the sent locks; nil if there is none
-	Locked   string // the reason why there is no key
+	Content  []byte // the file
+	TooLarge bool   // the file is too large to send
+	Failed   bool   // reading the tree failed
+	Key      []byte // the locks' data key, or nil
+	Locked   string // why there is no key
 }
 
-// answer is the entry at Path. It also has a small folder's entries, because a worker usually requests them next.
+// answer is the entry at Path, with a small folder's entries, because a worker usually requests them next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // the field Folder lists all entries of the folder that contains Path
+	Listed bool // Folder lists all entries of Path's folder
 	Folder []rollout.Entry
-	Files  map[string][]byte // contents of the folder's small files, by id
+	Files  map[string][]byte // the folder's small files, by id
 }
 
-// word is a message from a worker: a request, or the build's result. Exactly one field is set.
+// word is a message from a worker: a request or the result. Exactly one field is set.
 type word struct {
 	Lookup *string     // a path
-	List   *string     // a folder; the answer has all its entries
+	List   *string     // a folder; the answer has all entries
 	Read   string      // the id of a file
-	Locks  []sops.Lock // the locks of an encrypted file; the answer has the file's data key
+	Locks  []sops.Lock // an encrypted file's; the answer has its data key
 	Done   *outcome
 }
 
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // any other error, or ""; the parent ignores it if the parent could not read the tree
+	Err     string // ignored if reading the tree failed
 	Looked  render.Looked
 
-	Panic string // the text of a panic, or ""
+	Panic string
 	Stack []byte
 }
 
-// send writes the message's length in four bytes, then its bytes.
+// send writes the length in four bytes, then the message.
 func send(to io.Writer, message any) error {
 	body, err := encoding.Marshal(message)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder returns a render.Builder that gets data keys from unlock.
+// Builder returns a render.Builder that uses unlock.
 type Builder func(unlock Unlock) render.Builder
 
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker. It reads apps from in, builds them, and writes the results to out. When the input ends, Serve
-// calls orphaned, which should end the process and any running build.
+// Serve runs a worker: it reads apps from in, and writes results to out. When the input ends, Serve calls orphaned,
+// which should end the process and any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -85,7 +85,7 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after the given CPU time, unless stop is called. A suspended process uses no CPU time.
+// limitTime ends this process after the given CPU time, unless stop is called. A suspended process uses none.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {
@@ -102,13 +102,13 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree requests one build's entries and files from the parent.
+// remoteTree requests a build's entries and files from the parent.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
-	paths   map[string]answer                   // answers by path
-	folders map[string]map[string]rollout.Entry // whole folders by path
-	files   map[string][]byte                   // small files of these folders, by id
+	paths   map[string]answer
+	folders map[string]map[string]rollout.Entry // complete, by path
+	files   map[string][]byte                   // these folders' small files, by id
 }
 
 var errElsewhere = errors.New("the tree cannot be read")

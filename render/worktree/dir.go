@@ -13,12 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, without .git. The folder must not change during use. A file's id is its path.
+// Dir is a folder as a rollout.Tree, without .git. It must not change during use. A file's id is its path.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
 
-// Open opens a folder on this machine.
+// Open opens a folder.
 func Open(dir string) (Dir, error) {
 	root, err := os.OpenRoot(dir)
 	return Dir{root}, err
@@ -44,7 +44,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 		case at == name:
 			e, ok := dirEntry(part, name, info.Mode())
 			return e, ok, nil
-		case !info.IsDir(): // as in Git, no path is below a file or a symlink
+		case !info.IsDir(): // as in Git
 			return rollout.Entry{}, false, nil
 		}
 	}

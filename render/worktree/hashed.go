@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, to reuse renders of a commit. Its folders have no ids.
+// Hashed is a folder whose files have Git's ids, to reuse a commit's renders. Its folders have no ids.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // the paths by Git's ids
+	paths map[string]string // by Git's ids
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
 
-// OpenHashed opens a folder on this machine.
+// OpenHashed opens a folder.
 func OpenHashed(dir string) (*Hashed, error) {
 	tree, err := Open(dir)
 	return &Hashed{Dir: tree, paths: map[string]string{}}, err
@@ -55,7 +55,7 @@ func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	name, hashed := t.paths[id]
 	t.mu.Unlock()
 	if !hashed {
-		name = id // the id is from ReadDir, which returns paths
+		name = id // ReadDir's ids are paths
 	}
 	return t.Dir.ReadBlob(name)
 }
