@@ -30,7 +30,9 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 func readDeployment(o rollout.Object) (out *workload, err error) {
 	out = readFields(rollout.Partitioned{Status: appsStatus}, o)
 	out.number = number(o.Annotation(revisionAnnotation))
-	out.failure, _ = condition(o, string(appsv1.DeploymentReplicaFailure), string(corev1.ConditionTrue))
+	if message, is := condition(o, string(appsv1.DeploymentReplicaFailure), string(corev1.ConditionTrue)); is {
+		out.failure = failureOf(message)
+	}
 	out.revised = rollout.In(o, "spec.paused") != true
 	var surge rollout.Amount
 	if set := rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"); set != nil && surge.ReadValue(set) == nil {
@@ -61,7 +63,7 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	}
 	for _, c := range r.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			out.failure = rollout.OneLine(c.Message)
+			out.failure = failureOf(c.Message)
 		}
 	}
 	return out, nil

@@ -837,7 +837,7 @@ func TestReadPods(t *testing.T) {
 }
 
 // TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The condition ReplicaFailure counts only
-// while its status is True.
+// while its status is True, and its text begins alike for both kinds.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string
@@ -847,7 +847,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 		"default": {"{}", "{}", 1, ""},
 		"none":    {"{replicas: 0}", "{}", 0, ""},
 		"fails": {"{replicas: 3}", `{conditions: [{type: Progressing, status: "True", message: fine}, ` +
-			`{type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "no quota"},
+			`{type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "pods cannot be created: no quota"},
 		"failed": {"{replicas: 3}", `{conditions: [{type: ReplicaFailure, status: "False", message: quota}]}`, 3, ""},
 	} {
 		u := objectOf(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: "+c.spec+", status: "+c.status+"}")
@@ -863,7 +863,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 		"default": {"{}", 1, ""},
 		"none":    {"{spec: {replicas: 0}}", 0, ""},
 		"fails": {`{status: {conditions: [{type: Other, status: "True", message: x}, {type: ReplicaFailure, status: "True", message: quota}]}}`,
-			1, "quota"},
+			1, "pods cannot be created: quota"},
 		"failed": {`{status: {conditions: [{type: ReplicaFailure, status: "False", message: quota}]}}`, 1, ""},
 	} {
 		set := &appsv1.ReplicaSet{}

@@ -38,6 +38,10 @@ func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplate
 	}, err
 }
 
+// failureOf returns the text about a condition ReplicaFailure. A Deployment's condition can be seen before its
+// ReplicaSet's, and both messages are errors of the API server.
+func failureOf(message string) string { return "pods cannot be created: " + rollout.OneLine(message) }
+
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
@@ -46,7 +50,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	worst := trouble{}
 	if r.failure != "" {
-		worst = trouble{rank: cannotCreate, text: "pods cannot be created: " + r.failure}
+		worst = trouble{rank: cannotCreate, text: r.failure}
 	}
 	for _, p := range pods {
 		ready := !p.readySince.IsZero()
