@@ -46,8 +46,8 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact tests: a fair part of half the release's alpha, or of all without
-// sequential tests.
+// exactAlpha returns the alpha of a metric's exact tests: a fair part of exactShare of the release's alpha, or of all
+// without sequential tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users with the right to patch the workload can abort a release while Git is unreachable.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users with
+// the right to patch the workload can abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
 // BreakGlass requests in the cluster to roll back an attempt of a release.

@@ -15,7 +15,7 @@ const (
 	EventPromoted             EventKind = "promoted"        // a user let the release continue
 	EventCompleted            EventKind = "completed"       // the release is stable
 	EventAborted              EventKind = "aborted"         // a rollback begins; the release is rejected
-	EventRolledBack           EventKind = "rolledBack"      // a rollback begins without rejection, as after a revert in Git
+	EventRolledBack           EventKind = "rolledBack"      // a rollback begins without rejection, as by a revert
 	EventRestored             EventKind = "restored"        // the rollback has ended
 	EventAnalysisStarted      EventKind = "analysisStarted" // on-analysis-run-running
 	EventAnalysisFailed       EventKind = "analysisFailed"  // on-analysis-run-failed
@@ -23,7 +23,7 @@ const (
 	EventAnalysisInconclusive EventKind = "analysisInconclusive"
 	EventStalled              EventKind = "stalled"   // no progress within the deadline
 	EventHeld                 EventKind = "held"      // an error stops updates (State.Held)
-	EventWaiting              EventKind = "waiting"   // a new version waits for a window, or the end of a freeze, Job or hold
+	EventWaiting              EventKind = "waiting"   // a new version waits for a window, freeze, Job or hold
 	EventDegraded             EventKind = "degraded"  // the serving version was unhealthy beyond its deadline
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )

@@ -230,8 +230,8 @@ func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All, if the new
-// version had all requests; one, if no stable pod was removed.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All, or all but
+// one behind a shared Service, if the new version had all requests; one, if no stable pod was removed.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
