@@ -458,3 +458,41 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 		t.Errorf("late: %+v", l.state.Held)
 	}
 }
+
+// TestNewHooksWaitForTheNextVersion checks a commit that adds a hook, or makes a hook of a Job, without a new version. The hook runs with
+// the next version, not at once. An unchanged hook never runs for such a commit.
+func TestNewHooksWaitForTheNextVersion(t *testing.T) {
+	for name, before := range map[string][]rollout.Object{"added": nil, "a Job before": {jobOf("load", nil)}} {
+		l := hooked(append(before, beforeHook("migrate"))...)
+		l.rest()
+		l.git.push(func(s *source) { s.hooks = []rollout.Object{beforeHook("load"), beforeHook("migrate")} })
+		l.rest()
+		if len(l.state.Hooks) != 1 || l.state.Source != l.git.headID() {
+			t.Errorf("%s: the source is %s of %s, with hooks %+v", name, l.state.Source, l.git.headID(), l.state.Hooks)
+		}
+		l.git.push(version("v2"))
+		l.rest()
+		if len(l.state.Hooks) != 3 || l.state.Phase != rollout.Healthy {
+			t.Errorf("%s: %s, with hooks %+v", name, l.state.Phase, l.state.Hooks)
+		}
+	}
+}
+
+// TestAVersionWithoutHooksWaitsForARunningJob checks that a version without hooks does not start while the Job of an earlier version runs,
+// because a migration must not run beside a release.
+func TestAVersionWithoutHooksWaitsForARunningJob(t *testing.T) {
+	l := hooked(beforeHook("migrate"))
+	l.rest()
+	l.fate = func(string) rollout.JobState { return rollout.JobState{} }
+	l.git.push(version("v2"))
+	l.rest()
+	l.git.push(func(s *source) { s.workloads[0].version, s.hooks = "v3", nil })
+	if l.rest(); l.state.Release != nil || runningHook(l.state) < 0 {
+		t.Errorf("release %+v beside the Job: %+v", l.state.Release, l.state.Hooks)
+	}
+	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+	l.rest()
+	if l.state.Phase != rollout.Healthy || l.state.Source != l.git.headID() {
+		t.Errorf("%s at %s after the Job's end", l.state.Phase, l.state.Source)
+	}
+}
