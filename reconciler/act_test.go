@@ -533,6 +533,28 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
+// TestNothingAdvancesPastAnUnreadCommit ends a timed pause while the head cannot be read, because the head may be a revert. The release
+// continues once the head is readable.
+func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
+	w := newWorld(t, nil)
+	w.follow("v2, for an hour", map[string]string{
+		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
+	})
+	w.want(rollout.Paused, 2)
+	readable := w.git.heads.Main
+	w.git.heads.Main = "unread"
+	for range 3 {
+		w.now = w.now.Add(2 * time.Hour)
+		if err := w.once(); err == nil || !strings.Contains(err.Error(), "read commit unread") {
+			t.Fatalf("the error of a pass is %v", err)
+		}
+	}
+	w.want(rollout.Paused, 2)
+	w.git.heads.Main = readable
+	w.settle()
+	w.want(rollout.Healthy, 4)
+}
+
 // TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at
 // once. Meanwhile, the new version in the same commit waits for the end of a freeze, or is rejected.
 func TestScalingWaitsForNothing(t *testing.T) {
