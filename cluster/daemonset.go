@@ -10,8 +10,14 @@ import (
 
 // Each template of a DaemonSet has a ControllerRevision.
 var daemonSets = workloadKind{
-	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
-	read:    readDaemonSet,
+	gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	read: func(o rollout.Object) (out *workload, err error) {
+		out = readFields(rollout.Partitioned{Nodes: "status.desiredNumberScheduled", Status: rollout.PartitionStatus{
+			ObservedGeneration: "status.observedGeneration", Replicas: "status.currentNumberScheduled",
+			Updated: "status.updatedNumberScheduled", Available: "status.numberAvailable"}}, o)
+		out.template, err = templateOf(o)
+		return out, err
+	},
 	current: equalRevision,
 	pods:    podsOfRevision,
 	finish:  byNodes,
@@ -23,14 +29,6 @@ var daemonSets = workloadKind{
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
-}
-
-func readDaemonSet(o rollout.Object) (out *workload, err error) {
-	out = readFields(rollout.Partitioned{Nodes: "status.desiredNumberScheduled", Status: rollout.PartitionStatus{
-		ObservedGeneration: "status.observedGeneration", Replicas: "status.currentNumberScheduled",
-		Updated: "status.updatedNumberScheduled", Available: "status.numberAvailable"}}, o)
-	out.template, err = templateOf(o)
-	return out, err
 }
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes

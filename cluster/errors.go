@@ -140,23 +140,18 @@ func serverMessage(err error) string {
 		return rollout.OneLine(err.Error())
 	}
 	s := status.Status()
-	if s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0 {
-		return firstCause(s.Details.Causes)
+	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil || len(s.Details.Causes) == 0 {
+		return rollout.OneLine(s.Message)
 	}
-	return rollout.OneLine(s.Message)
-}
-
-// firstCause sorts the causes, whose order is random, and counts the others, because the API server may repeat a long
-// one.
-func firstCause(causes []metav1.StatusCause) string {
-	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
+	// The API server sends the causes in random order, and may repeat a long cause.
+	first := slices.MinFunc(s.Details.Causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	text := first.Message
 	if field := first.Field; field != "" && field != "<nil>" {
 		text = field + ": " + text
 	}
-	if more := len(causes) - 1; more > 0 {
+	if more := len(s.Details.Causes) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return rollout.OneLine(text)

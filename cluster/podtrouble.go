@@ -99,16 +99,11 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	if t.Reason != "" && t.Reason != "Error" {
 		how += " (" + t.Reason + ")"
 	}
-	if message := lastLine(t.Message); message != "" {
+	lines := strings.Split(strings.TrimSpace(t.Message), "\n") // the message may be a log's end
+	if message := rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble); message != "" {
 		how += ": " + message
 	}
 	return rollout.Count(int(restarts), "restart") + ", " + how
-}
-
-// lastLine returns a termination message's last line, possibly a log's.
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble)
 }
 
 func joined(parts ...string) string {

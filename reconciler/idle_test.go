@@ -45,7 +45,7 @@ func TestUnchangedAppIsRenderedOnce(t *testing.T) {
 // TestOwnersOfProposals checks that a proposal's branch leads to its app, if the app is on record.
 func TestOwnersOfProposals(t *testing.T) {
 	_, r := newShelf()
-	r.states.cluster = "prod"
+	r.states.Cluster = "prod"
 	r.states.apps = map[string]appState{"shop": {}, "till": {}}
 	r.states.proposals = map[string]string{
 		rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop"): "1",

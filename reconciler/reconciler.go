@@ -102,8 +102,9 @@ func New(o Options) *Reconciler {
 	}
 	current := func() *gitView { return r.in.current() }
 	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
-	states := newStateStore(&r.Options)
-	queue := newRenderQueue(states.isInFlight)
+	states := &stateStore{Options: &r.Options, apps: map[string]appState{}, proposals: map[string]string{}}
+	queue := &renderQueue{isInFlight: states.isInFlight, known: map[what]bool{}, busy: map[string]bool{}}
+	queue.news = sync.NewCond(&queue.mu)
 	blame := &blame{reader: reader, wanted: r.want, unblamed: map[string]string{}, authors: map[string]authorship{}}
 	fetcher := &fetcher{
 		Options: &r.Options, queue: queue, touch: r.touch, wanted: r.want,

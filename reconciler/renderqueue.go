@@ -34,12 +34,6 @@ type renderQueue struct {
 	ended bool
 }
 
-func newRenderQueue(isInFlight func(app string) bool) *renderQueue {
-	q := &renderQueue{isInFlight: isInFlight, known: map[what]bool{}, busy: map[string]bool{}}
-	q.news = sync.NewCond(&q.mu)
-	return q
-}
-
 func (q *renderQueue) add(jobs ...job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,9 +14,7 @@ import (
 
 // stateStore holds the state branch as last read or pushed, for any goroutine.
 type stateStore struct {
-	cluster, uid, id string // record's cluster and UID, writer's id
-	exclusive        bool
-	log              *slog.Logger
+	*Options
 
 	mu        sync.Mutex
 	isKnown   bool
@@ -35,13 +32,6 @@ type appState struct {
 	state rollout.State
 	id    string // blob id at the last read
 	err   error  // unreadable state file; the app is not changed
-}
-
-func newStateStore(o *Options) *stateStore {
-	return &stateStore{
-		cluster: o.Cluster, uid: o.UID, id: o.Writer, exclusive: o.Exclusive, log: o.Log,
-		apps: map[string]appState{}, proposals: map[string]string{},
-	}
 }
 
 func (r *stateStore) of(app string) (e appState, known bool) {
@@ -138,7 +128,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
 	for branch, commit := range proposals {
 		app := branch[strings.LastIndex(branch, "/")+1:]
-		isIts := slices.Contains(rollout.ProposalBranches(r.cluster, app), branch)
+		isIts := slices.Contains(rollout.ProposalBranches(r.Cluster, app), branch)
 		if _, known := r.apps[app]; known && isIts && before[branch] != commit {
 			apps = append(apps, app)
 		}
@@ -157,7 +147,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	s, err := states.Of(name)
 	if err != nil {
 		r.apps[name] = appState{was.state, id, err}
-		r.log.Error("app is left alone: its state cannot be read", "app", name, "error", err)
+		r.Log.Error("app is left alone: its state cannot be read", "app", name, "error", err)
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
@@ -170,9 +160,9 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	if c == nil {
 		return nil
 	}
-	if c.Cluster != r.cluster || c.UID != r.uid {
+	if c.Cluster != r.Cluster || c.UID != r.UID {
 		return &rollout.InvalidError{File: rollout.ClusterPath, Field: "uid", Msg: fmt.Sprintf(
-			"the state branch is for cluster %s (%s), but this cluster is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
+			"the state branch is for cluster %s (%s), but this cluster is %s (%s)", c.Cluster, c.UID, r.Cluster, r.UID),
 			Fix: "choose that cluster with --context and the same --namespaces, " +
 				"or, if that cluster no longer exists: gitrollout state adopt",
 		}
@@ -183,18 +173,18 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 // noteWriter compares Git's writer with this process. Two alternating writers are safe, because each push names the
 // expected head. An exclusive process stands down; others log a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
-	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
+	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.Writer
 	r.writer = w
 	switch {
 	case !taken:
 		return nil
-	case r.exclusive:
+	case r.Exclusive:
 		return fmt.Errorf("%w: %s writes to the state branch since epoch %d; this process is %s with epoch %d",
-			ErrDeposed, w.ID, w.Epoch, r.id, r.epoch)
+			ErrDeposed, w.ID, w.Epoch, r.Writer, r.epoch)
 	default:
-		r.log.Warn("another gitrollout process also writes to the state branch: run one process, "+
-			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.id)
-		r.epoch = 0 // the next commit takes over
+		r.Log.Warn("another gitrollout process also writes to the state branch: run one process, "+
+			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.Writer)
+		r.epoch = 0 // the next commit takes over again
 		return nil
 	}
 }
@@ -203,11 +193,11 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
-		return rollout.Writer{ID: r.id, Epoch: r.epoch}
-	case r.writer.ID == r.id && r.writer.Epoch > 0:
+		return rollout.Writer{ID: r.Writer, Epoch: r.epoch}
+	case r.writer.ID == r.Writer && r.writer.Epoch > 0:
 		return r.writer
 	}
-	return rollout.Writer{ID: r.id, Epoch: r.writer.Epoch + 1}
+	return rollout.Writer{ID: r.Writer, Epoch: r.writer.Epoch + 1}
 }
 
 type draft struct {

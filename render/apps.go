@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -113,7 +114,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
 		if err == nil && !is && entry.Helm != nil {
-			is, err = isChart(tree.Lookup, dir)
+			is, err = isFile(tree.Lookup, path.Join(dir, chart.Main))
 		}
 		if err == nil && !is && entry.Directory != nil {
 			var found []string
@@ -158,13 +159,15 @@ type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {
 	for _, name := range KustomizationNames {
-		entry, found, err := lookup(path.Join(dir, name))
-		if err != nil {
-			return false, err
-		}
-		if found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule {
-			return true, nil
+		if is, err := isFile(lookup, path.Join(dir, name)); err != nil || is {
+			return is, err
 		}
 	}
 	return false, nil
+}
+
+// isFile reports whether a path is a file or a symlink.
+func isFile(lookup lookupFunc, path string) (bool, error) {
+	entry, found, err := lookup(path)
+	return err == nil && found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }

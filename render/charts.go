@@ -178,7 +178,7 @@ func (in *inspector) chartApp() error {
 	if err != nil || is {
 		return err
 	}
-	if is, err = isChart(in.fs.ask, dir); err != nil || !is {
+	if is, err = isFile(in.fs.ask, path.Join(dir, chart.Main)); err != nil || !is {
 		return err
 	}
 	at := referrer{file: dir, dir: dir}
@@ -211,11 +211,6 @@ func (in *inspector) chartApp() error {
 	content, err := json.Marshal(map[string][]string{"resources": {rendered}})
 	in.fs.made[path.Join(dir, KustomizationNames[0])] = content
 	return err
-}
-
-func isChart(lookup lookupFunc, dir string) (bool, error) {
-	entry, found, err := lookup(path.Join(dir, chart.Main))
-	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {

@@ -23,9 +23,8 @@ func (a *assembly) warnGenerated() {
 		}
 		exists[ref] = true
 		if suffix := generatedSuffix.FindString(ref.Name); suffix != "" {
-			full := ref.Name
 			ref.Name = strings.TrimSuffix(ref.Name, suffix)
-			generated[ref] = full
+			generated[ref] = object.Name()
 		}
 	}
 	for _, d := range a.documents {

@@ -30,14 +30,13 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 		return content, nil
 	}
 	f.encrypted[real] = file.Locks
-	if f.unlock == nil {
-		if content, err = file.Seal(f.twin); err != nil {
-			return nil, f.undecryptable(real, err)
-		}
-		return content, nil
+	var key []byte
+	if f.unlock != nil {
+		key, err = f.unlock(file.Locks)
 	}
-	key, err := f.unlock(file.Locks)
 	switch {
+	case f.unlock == nil:
+		content, err = file.Seal(f.twin)
 	case errors.Is(err, sops.ErrLocked):
 		err = file.NoKey(real, f.keysIn)
 	case err != nil:

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -153,12 +154,10 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 // mergeReplicas returns nil if an autoscaler may set the replicas. For an Argo Rollout, a Deployment's 0 becomes 1:
 // Argo's migration guide scales it to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
-	switch {
-	case d.form.Replicas != nil:
-		own = d.form.Replicas
-	case d.Argo && own != nil && *own == 0:
+	if d.Argo && own != nil && *own == 0 {
 		own = new(1)
 	}
+	own = cmp.Or(d.form.Replicas, own)
 	if own != nil {
 		into["replicas"] = int64(*own)
 	}
@@ -166,15 +165,10 @@ func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 }
 
 func mergeCount(field string, over, own *int, into map[string]any, absent int) int {
-	switch {
-	case over != nil:
+	if over != nil {
 		into[field] = int64(*over)
-		return *over
-	case own != nil:
-		return *own
-	default:
-		return absent
 	}
+	return *cmp.Or(over, own, &absent)
 }
 
 func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, other *rollout.Reader) {
@@ -189,14 +183,10 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 		return
 	}
 	pick := func(over *rollout.Amount, own *podAmount) rollout.Amount {
-		switch {
-		case over != nil:
-			return *over
-		case own != nil:
-			return own.Amount
-		default:
-			return rollout.Amount{Value: defaultPercent, Percent: true}
+		if over == nil && own != nil {
+			over = &own.Amount
 		}
+		return *cmp.Or(over, &rollout.Amount{Value: defaultPercent, Percent: true})
 	}
 	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(surge, from.RollingUpdate.MaxSurge), pick(unavailable,
 		from.RollingUpdate.MaxUnavailable)

@@ -113,22 +113,18 @@ func suffixed(base, suffix string) string {
 
 // ambassadorService replaces the stable or canary Service in an address such as https://shop.store:8443.
 func ambassadorService(service string, r Route, to string) (string, bool) {
-	scheme, rest, ok := strings.Cut(service, "://")
-	if ok {
-		scheme += "://"
-	} else {
-		scheme, rest = "", service
+	_, rest, ok := strings.Cut(service, "://")
+	if !ok {
+		rest = service
 	}
-	end := strings.IndexAny(rest, ":/")
-	if end < 0 {
-		end = len(rest)
-	}
-	name, domain, qualified := strings.Cut(rest[:end], ".")
+	host, _, _ := strings.Cut(rest, "/")
+	host, _, _ = strings.Cut(host, ":")
+	name, domain, qualified := strings.Cut(host, ".")
 	namespace, _, _ := strings.Cut(domain, ".")
 	if name == "" || name != r.Stable && name != r.Canary || qualified && namespace != r.Namespace {
 		return "", false
 	}
-	return scheme + to + rest[len(name):], true
+	return strings.TrimSuffix(service, rest) + to + rest[len(name):], true
 }
 
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {

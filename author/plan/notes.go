@@ -44,7 +44,13 @@ func notes(in Input, a App) []Note {
 		all = append(all, c.atOnce(o)...)
 	}
 	all = append(all, withoutPods(a)...)
-	all = append(all, watches(a)...)
+	for _, w := range a.Workloads {
+		if w.Watch > 0 {
+			all = append(all, Note{Level: Hint, Code: "Watch", Object: w.Workload.Ref().String(), Message: fmt.Sprintf(
+				"after the release, a failed analysis rolls %s back within %s; this rollback takes at most %s, unless pods "+
+					"miss progressDeadlineSeconds", w.Workload.Title(), Short(w.Watch), Short(w.WayBack))})
+		}
+	}
 	all = append(all, c.changedSteps(a)...)
 	all = append(all, c.hints(a)...)
 	slices.SortStableFunc(all, func(x, y Note) int {
@@ -73,17 +79,6 @@ func withoutPods(a App) []Note {
 				Fix:     "give the new version pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
 			})
 			break
-		}
-	}
-	return all
-}
-
-func watches(a App) (all []Note) {
-	for _, w := range a.Workloads {
-		if w.Watch > 0 {
-			all = append(all, Note{Level: Hint, Code: "Watch", Object: w.Workload.Ref().String(), Message: fmt.Sprintf(
-				"after the release, a failed analysis rolls %s back within %s; this rollback takes at most %s, unless pods "+
-					"miss progressDeadlineSeconds", w.Workload.Title(), Short(w.Watch), Short(w.WayBack))})
 		}
 	}
 	return all

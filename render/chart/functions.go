@@ -73,11 +73,7 @@ func (f *functions) table() template.FuncMap {
 			return out
 		},
 		"values": func(one map[string]any) []any {
-			out := []any{}
-			for _, key := range slices.Sorted(maps.Keys(one)) {
-				out = append(out, one[key])
-			}
-			return out
+			return rollout.Mapped(slices.Sorted(maps.Keys(one)), func(key string) any { return one[key] })
 		},
 	}
 	for name, chars := range map[string][2]string{"randAlphaNum": {"a", "b"}, "randAlpha": {"a", "b"},

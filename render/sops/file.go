@@ -211,9 +211,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	if err := f.rules.read(is); err != nil {
 		return err
 	}
-	groups := []map[string]any{notes}
-	groups = append(groups, entries(notes["key_groups"])...)
-	for _, group := range groups {
+	for _, group := range append([]map[string]any{notes}, entries(notes["key_groups"])...) {
 		for kind, recipient := range map[string]string{KindAge: "recipient", KindPGP: "fp", "kms": "arn",
 			"gcp_kms": "resource_id", "azure_kv": "vault_url", "hc_vault": "vault_address", "hckms": "key_id"} {
 			for _, e := range entries(group[kind]) {

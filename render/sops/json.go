@@ -70,15 +70,6 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 	}
 }
 
-// writeJSON formats as the sops program does.
-func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
-	var flat bytes.Buffer
-	if err := appendJSON(&flat, n); err != nil {
-		return err
-	}
-	return json.Indent(to, flat.Bytes(), "", "\t")
-}
-
 func appendJSON(to *bytes.Buffer, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		var v any

@@ -9,6 +9,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"regexp"
@@ -275,7 +276,8 @@ func (f *File) print() ([]byte, error) {
 	var out bytes.Buffer
 	switch f.form {
 	case formJSON:
-		if writeJSON(&out, f.docs[0]) != nil {
+		var flat bytes.Buffer
+		if appendJSON(&flat, f.docs[0]) != nil || json.Indent(&out, flat.Bytes(), "", "\t") != nil { // as sops does
 			return nil, &Error{"cannot be written as JSON", again}
 		}
 		out.WriteByte('\n')

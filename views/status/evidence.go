@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Analysis is an analysis run with comparisons' evidence.
@@ -101,9 +99,4 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v
-}
-
-func definedIn(in strategies.Input) []rollout.Metric {
-	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
-	return slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...)
 }

@@ -72,14 +72,6 @@ type Watch struct {
 	Former *Release  `json:"former"`
 }
 
-func watchOf(in strategies.Input) *Watch {
-	w := in.State.Watch
-	if w == nil {
-		return nil
-	}
-	return &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
-}
-
 // Rejected is a version without automatic retry.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
@@ -168,12 +160,11 @@ func limitsOf(m rollout.Metric) (limits string) {
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
-		Reason: s.Reason}
+		Reason: s.Reason, Held: s.Held, Hooks: hooksOf(s), Actions: propose.Possible(in)}
 	if a.Phase == "" {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}
 	a.showHealth(in)
-	a.Held = s.Held
 	if err := in.HeadErr(); a.Held == nil && err != nil { // not yet recorded
 		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
@@ -215,13 +206,14 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
-	a.Analyses = Analyses(strategies.Runs(in), definedIn(in))
+	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
+	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
 	a.Links = append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
-	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
-	a.Watch = watchOf(in)
-	a.Actions = propose.Possible(in)
+	if w := s.Watch; w != nil {
+		a.Watch = &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
+	}
 	a.Next = nextSteps(in, cluster, a.Actions, proposals)
 	return a
 }

@@ -27,8 +27,7 @@ func drawRevision(r status.Revision, k Look) string {
 	if r.Problem != "" {
 		b.WriteString(k.below(6, r.Problem, red))
 	}
-	pods := slices.Clone(r.Pods)
-	slices.SortStableFunc(pods, func(a, b status.Pod) int {
+	pods := slices.SortedStableFunc(slices.Values(r.Pods), func(a, b status.Pod) int {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
 	shown := pods

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -117,10 +118,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 
 // base returns an address without a final slash; usual is the default.
 func (s *session) base(usual string) string {
-	if address := s.receiver.Settings["address"]; address != "" {
-		return strings.TrimRight(address, "/")
-	}
-	return usual
+	return strings.TrimRight(cmp.Or(s.receiver.Settings["address"], usual), "/")
 }
 
 type object = map[string]any
