@@ -95,7 +95,7 @@ func TestIsRolledBack(t *testing.T) {
 }
 
 // TestAbortAgain checks a rollback by break glass, which may be the second one while Git has no record of the first. It applies the stable
-// commit at once only if the cluster has nothing of the release.
+// commit at once only if the cluster has nothing of the release. This does not depend on the name that the Deployment has in Git meanwhile.
 func TestAbortAgain(t *testing.T) {
 	surge := func(s *rollout.Spec) {
 		s.Scaling, s.Canary.StableService, s.Canary.AbortScaleDownDelaySeconds = rollout.Surge, "web", 30
@@ -110,14 +110,18 @@ func TestAbortAgain(t *testing.T) {
 		"a step that removes some of its pods": {2, commitID(0), commitID(1)},
 		"a release that was never applied":     {0, commitID(0), commitID(0)},
 	} {
-		h := twoVersions(surge)
-		in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), c.fresh, c.fresh))
-		in.State.Serial, in.State.Release.Serial = 1, 1
-		changeLive(&in, web, func(live *rollout.ObservedWorkload) {
-			live.Hash = h.at(c.live).Templates[web]
-			live.BreakGlass = rollout.BreakGlass{Release: in.State.Release.Hash, Serial: 1, At: noon}.Encode()
-		})
-		d := Decide(in)
-		compare.CheckNamed(t, name, string(rollout.Aborting)+" "+c.want, string(d.State.Phase)+" "+d.State.Source)
+		for _, deployment := range []string{"web", "shop"} {
+			h := twoVersions(surge)
+			in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), c.fresh, c.fresh))
+			in.State.Serial, in.State.Release.Serial = 1, 1
+			changeLive(&in, web, func(live *rollout.ObservedWorkload) {
+				live.Hash = h.at(c.live).Templates[web]
+				live.BreakGlass = rollout.BreakGlass{Release: in.State.Release.Hash, Serial: 1, At: noon}.Encode()
+			})
+			h.push(func(x *source) { x.workloads[0].spec.Workload.Name = deployment })
+			in.Head = h.headInput()
+			d := Decide(in)
+			compare.CheckNamed(t, name+" of "+deployment, string(rollout.Aborting)+" "+c.want, string(d.State.Phase)+" "+d.State.Source)
+		}
 	}
 }

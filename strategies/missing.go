@@ -114,10 +114,12 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the release's specs: from the head or, if it differs, from source.
+// releaseSpecs returns the release's specs: from the head or, if version or names differ, from source.
 func releaseSpecs(in Input) []rollout.Spec {
+	isLost := func(p rollout.Progress) bool { _, has := in.Head.Render.Spec(p.Workload); return !has }
 	switch {
-	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
+	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash &&
+		(in.Source == nil || !slices.ContainsFunc(in.State.Progress, isLost)):
 		if keeps, _ := keepsOldList(in); keeps {
 			return followed(in).Specs
 		}
