@@ -90,11 +90,13 @@ type Pod struct {
 	uid         string // per pod, despite equal names
 }
 
-// write sets spec.replicas. It fails after a change of Version.
+// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version. The annotations
+// have the numbers that the Deployment had when the controller read it.
 type write struct {
-	set      *ReplicaSet
-	Version  int
-	Replicas int
+	set           *ReplicaSet
+	Version       int
+	Replicas      int
+	desired, most int
 }
 
 // New returns an empty cluster. Equal seeds of rng give equal runs.

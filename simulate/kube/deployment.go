@@ -42,7 +42,7 @@ func (k *Cluster) microDeployment() string {
 				d.writes = nil
 				return "ReplicaSet " + w.set.Name + " conflict"
 			}
-			if did := d.scale(w.set, w.Replicas); did != "" {
+			if did := w.scale(); did != "" {
 				return did
 			}
 			if len(d.writes) == 0 {
@@ -55,18 +55,17 @@ func (k *Cluster) microDeployment() string {
 	return ""
 }
 
-func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
-	surge, _ := d.fenceposts()
-	was := rs.Replicas
-	if rs.Replicas == replicas && rs.desiredNote == d.Replicas && rs.maxNote == d.Replicas+surge {
+func (w write) scale() string {
+	rs, was := w.set, w.set.Replicas
+	if was == w.Replicas && rs.desiredNote == w.desired && rs.maxNote == w.most {
 		return ""
 	}
-	if rs.late = 0; replicas < was {
+	if rs.late = 0; w.Replicas < was {
 		rs.late = max(0, was-len(rs.Live()))
 	}
-	rs.Replicas, rs.desiredNote, rs.maxNote = replicas, d.Replicas, d.Replicas+surge
+	rs.Replicas, rs.desiredNote, rs.maxNote = w.Replicas, w.desired, w.most
 	rs.Version++
-	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
+	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, w.Replicas)
 }
 
 // syncDeployment follows DeploymentController.syncDeployment.
@@ -177,7 +176,8 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	if !force && rs.Replicas == replicas {
 		return false
 	}
-	d.writes = append(d.writes, write{set: rs, Version: rs.Version, Replicas: replicas})
+	surge, _ := d.fenceposts()
+	d.writes = append(d.writes, write{rs, rs.Version, replicas, d.Replicas, d.Replicas + surge})
 	return rs.Replicas != replicas
 }
 

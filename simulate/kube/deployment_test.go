@@ -1,0 +1,28 @@
+package kube
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestScalingAfterTheControllerRead changes a Deployment's replicas between the controller's read and its write of a ReplicaSet, as
+// DeploymentController.syncDeployment writes from one copy of the Deployment. The ReplicaSet's annotations have the old number of
+// replicas. So the next sync distributes the new number in proportion, and each version keeps its share.
+func TestScalingAfterTheControllerRead(t *testing.T) {
+	quarter := rollout.Amount{Value: 25, Percent: true}
+	old, fresh := &ReplicaSet{Name: "old", Replicas: 7}, &ReplicaSet{Name: "fresh", Replicas: 7, desiredNote: 7, maxNote: 14}
+	d := &Deployment{Sets: []*ReplicaSet{old, fresh}, settings: settings{Template: "v2", Replicas: 7, surge: quarter, unavailable: quarter}}
+	fresh.Template = d.Template
+	d.queue(old, 6, false)
+	d.Replicas = 2
+	for range 2 {
+		for _, w := range d.writes {
+			w.scale()
+		}
+		d.writes = nil
+		d.scaleProportionally(fresh, []*ReplicaSet{old})
+	}
+	compare.Check(t, [2]int{2, 1}, [2]int{old.Replicas, fresh.Replicas})
+}
