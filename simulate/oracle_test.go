@@ -105,6 +105,7 @@ func (o *oracle) checkPods() {
 		spec, staged := o.specOf(w)
 		if !staged || state.Stable == nil {
 			g.Up = false
+			g.Follow(o.u.kube, o.u.kube.Deployments[w], spec)
 			continue
 		}
 		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, guard.Leave{

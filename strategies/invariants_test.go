@@ -120,6 +120,7 @@ func (s *sim) checkPods() {
 		spec, ok := s.specOf(w)
 		if !ok || s.state.Stable == nil {
 			s.watch(w).Up = false
+			s.watch(w).Follow(s.kube, d, spec)
 			continue
 		}
 		x := s.watch(w)

@@ -45,7 +45,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
-	g.follow(k, d, spec)
+	g.Follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
 		g.seen = g.seen[n-1:] // earlier configurations are not checked, even after the exception ends
 	}

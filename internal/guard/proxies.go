@@ -26,8 +26,9 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// follow records the current configuration of the proxies. It forgets configurations that were replaced longer than the settle time ago.
-func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
+// Follow records the current configuration of the proxies. It forgets configurations that were replaced longer than the settle time ago.
+// Without a router in the document, or without a document, nothing is known about the proxies.
+func (g *Guard) Follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
 		return
