@@ -64,6 +64,18 @@ func TestDesiredDeployment(t *testing.T) {
 	aborting := func(in *Input) {
 		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
 	}
+	blueGreen := func(s *rollout.Spec) {
+		s.Scaling, s.Canary = rollout.Surge, nil
+		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", ScaleDownDelaySeconds: 30}
+	}
+	kept := func(replicas, ready int) func(*Input) { // v2 is stable, and Kubernetes removes the pods of v1
+		return func(in *Input) {
+			in.State.Phase, in.State.Draining = rollout.Promoting, &rollout.Draining{}
+			changeLive(in, web, func(live *rollout.ObservedWorkload) {
+				live.Replicas, live.Revisions[1].ReadySince = replicas, live.Revisions[1].ReadySince[:ready]
+			})
+		}
+	}
 	half := hold("50%", "50%")
 	half.Replicas = int64(2)
 	surge := func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" }
@@ -104,6 +116,11 @@ func TestDesiredDeployment(t *testing.T) {
 				in.State.Phase = rollout.Promoting
 				changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Replicas = 20 })
 			}, user("v2", commitID(1))},
+		"SwitchedScaled": {"old pods go first: a share of fewer pods could take all pods that serve users", blueGreen, 4, 5, 20, kept(20, 20),
+			shape{Version: "v2", Commit: commitID(1), Surge: "25%", Unavail: "25%", MinReady: int64(0), Replicas: int64(20)}},
+		"SwitchedScaledLate": {"fewer pods, once no old pods are left", blueGreen, 4, 0, 20, kept(20, 20), user("v2", commitID(1))},
+		"SwitchedScaledBroken": {"a pod that is not ready does not prevent another number of pods", blueGreen, 4, 5, 20, kept(20, 19),
+			user("v2", commitID(1))},
 		"StrangersOfTheNew": {"older pods would go in the place of pods that cannot be told from the new version's", surge, 0, 10, 0,
 			withLive(func(live *rollout.ObservedWorkload) {
 				live.Revisions, live.Synced = append(live.Revisions, byHand(live.Revisions[1], 2)), true

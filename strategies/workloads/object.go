@@ -190,7 +190,9 @@ func growth(m Staged) int {
 // of v2 to 4 and 4. If the template changes first, only v2's pods are surplus.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
-	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // no stable version needs protection
+	fresh, _ := live.Find(v.Source.Templates[spec.Workload])
+	serves := s.Draining != nil && fresh.Ready() >= live.Replicas // the controller removes all old pods soon
+	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) && !serves { // no version needs protection
 		return o
 	}
 	pods, versions := 0, 0
