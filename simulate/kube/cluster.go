@@ -90,13 +90,12 @@ type Pod struct {
 	uid         string // per pod, despite equal names
 }
 
-// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version. The annotations
-// have the numbers that the Deployment had when the controller read it.
+// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version.
 type write struct {
 	set           *ReplicaSet
 	Version       int
 	Replicas      int
-	desired, most int
+	desired, most int // the annotations, from the Deployment that the sync has read
 }
 
 // New returns an empty cluster. Equal seeds of rng give equal runs.
