@@ -114,8 +114,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if its version or a name differs, from
-// source.
+// releaseSpecs returns the specs of the release in flight: from the head or, if version or names differ, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	isLost := func(p rollout.Progress) bool { _, has := in.Head.Render.Spec(p.Workload); return !has }
 	switch {

@@ -92,10 +92,9 @@ type Pod struct {
 
 // write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version.
 type write struct {
-	set           *ReplicaSet
-	Version       int
-	Replicas      int
-	desired, most int // the annotations, from the Deployment that the sync has read
+	set               *ReplicaSet
+	Version, Replicas int
+	desired, most     int // the annotations, from the Deployment that the sync has read
 }
 
 // New returns an empty cluster. Equal seeds of rng give equal runs.

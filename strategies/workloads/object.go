@@ -191,8 +191,8 @@ func growth(m Staged) int {
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(v.Source.Templates[spec.Workload])
-	serves := s.Draining != nil && fresh.Ready() >= live.Replicas                        // the controller removes all old pods soon
-	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) && !serves { // no version needs protection
+	serves := s.Draining != nil && fresh.Ready() >= live.Replicas // all old pods stop soon
+	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) && !serves {
 		return o
 	}
 	pods, versions := 0, 0
