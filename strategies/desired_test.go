@@ -237,6 +237,10 @@ func TestPins(t *testing.T) {
 		}, 0, 10, 2, withLive(func(live *rollout.ObservedWorkload) {
 			live.Hash, live.Synced = live.Revisions[0].Hash, false
 		}), [2]string{old, old}},
+		"CanaryShrinks": {"no pods that the controller may still stop for the step before", canary, 0, 10, 10,
+			withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }), [2]string{"", fresh}},
+		"CanaryGrows": {"the step before keeps all stable pods", canary, 0, 10, 2,
+			withLive(func(live *rollout.ObservedWorkload) { live.Synced, live.Surge = false, 2 }), [2]string{old, fresh}},
 		"CanaryOldGone":     {"all of stable died: the other pods serve", canary, 0, 0, 2, nil, [2]string{"", fresh}},
 		"CanaryPromoting":   {"all pods serve", canary, 3, 8, 5, promoting, [2]string{"", fresh}},
 		"CanaryAbort":       {"back at once", canary, 0, 10, 2, back(fresh), [2]string{old, old}},

@@ -197,7 +197,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 		stays = max(stays, m.N-m.Drained(m.view, want))
 	}
 	// The controller has not seen the last write, and may still stop stable pods for an earlier, larger step.
-	mayGo := !m.Live.Synced && m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary
+	mayGo := !m.Live.Synced && (m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary ||
+		m.Live.Replicas+m.Live.Surge <= m.Fresh.Desired)
 	back := at == leaving || at == left
 	switch {
 	case back && (ready == 0 || m.draining()):
