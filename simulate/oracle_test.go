@@ -120,10 +120,16 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods.
+// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods. If users reach only one version by a
+// blue-green Service, a pod of this version must be ready.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
-		if g := o.guard(w); o.serving(w) >= g.Floor {
+		g, isReached := o.guard(w), true
+		if spec, _ := o.specOf(w); spec.BlueGreen != nil {
+			active := rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: spec.BlueGreen.ActiveService}
+			isReached = g.Floor == 0 || o.u.kube.Deployments[w].Serves(o.u.kube.Pins[active])
+		}
+		if isReached && o.serving(w) >= g.Floor {
 			g.Settle()
 		}
 	}
