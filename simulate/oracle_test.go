@@ -120,8 +120,8 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods. If users reach only one version by a
-// blue-green Service, a pod of this version must be ready.
+// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods. If users reach only
+// one version by a blue-green Service, a pod of this version must be ready.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		g, isReached := o.guard(w), true
