@@ -112,9 +112,18 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// A missing series is no restart: its old requests would count again when the series returns.
-	lacks := func(all, had int) bool { return all == 0 && had > 0 }
-	if before != nil && (lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
+	// An answer may lack requests that were counted, because the server has lost the requests or returns them in a later
+	// answer. The two cases look alike. So a new window begins, in which no counted request counts again. In a window with
+	// a fixed start, nothing counts until the requests are back. Missing requests never reject a version.
+	lacks := func(all, had int) bool { return all < had-had/2 }
+	if before != nil && (window == WindowRelease || before.Since.Equal(since)) &&
+		(lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
+		if min(look.canary.all, look.stable.all) > 0 {
+			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
+		}
+		if window == WindowWeight && !m.Compare.Before {
+			before = baseOf(before, &Sequential{Since: got.At.UTC()}, m, window)
+		}
 		return got, before
 	}
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
@@ -172,30 +181,29 @@ func add(next, last *Sequential, m Metric, f Family) {
 	}
 }
 
-// baseOf returns the counts before a look. They restart with each weight, and after a loss of half of the requests, as
-// when a server restarts.
+// baseOf returns the counts that a look is compared with. The counts restart with each window or weight.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
-	base := &Sequential{Since: look.Since, Tests: make([]rollout.Test, len(look.Tests))}
-	isNew := before == nil || !before.Since.Equal(look.Since)
-	isReset := !isNew && (look.Canary < before.Canary/2 || look.Stable < before.Stable/2)
-	if !isNew && !isReset {
+	if before != nil && before.Since.Equal(look.Since) {
 		return before
 	}
-	if isReset || window == WindowRelease {
-		base.Canary, base.Stable = look.Canary, look.Stable
-		copy(base.Tests, look.Tests)
+	base := Sequential{Tests: make([]rollout.Test, len(look.Tests))}
+	if before != nil {
+		base = *before
+		base.Tests = slices.Clone(before.Tests)
+		if m.Compare.MaxIncrease > 0 && window == WindowWeight {
+			bad, all := stableOf(before)
+			base.Past = []int{bad, all}
+		}
 	}
-	if before == nil {
-		return base
+	from := &Sequential{Tests: make([]rollout.Test, len(base.Tests))}
+	if window == WindowRelease {
+		from = look
 	}
-	for i := range base.Tests {
-		base.Tests[i].Logs = before.Tests[i].Logs
+	base.Since, base.Canary, base.Stable = look.Since, from.Canary, from.Stable
+	for i, t := range from.Tests {
+		base.Tests[i].Canary, base.Tests[i].Stable = t.Canary, t.Stable
 	}
-	if base.Past = before.Past; m.Compare.MaxIncrease > 0 && (isReset || window == WindowWeight) {
-		bad, all := stableOf(before)
-		base.Past = []int{bad, all}
-	}
-	return base
+	return &base
 }
 
 // ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of a look's requests. If it is

@@ -172,7 +172,7 @@ func TestIncrements(t *testing.T) {
 		compare.CheckNamed(t, name, tc.want.Tests, tc.got.Tests)
 	}
 	logs := func(e *Sequential) any { return e.Tests[0].Logs }
-	compare.CheckNamed(t, "a restart of the counters adds nothing", logs(once), logs(looked(m, once, noon, [4]int{1, 20, 0, 80})))
+	compare.CheckNamed(t, "a loss of most requests adds nothing", logs(once), logs(looked(m, once, noon, [4]int{1, 20, 0, 80})))
 	compare.CheckNamed(t, "a new weight with a new window counts from zero",
 		logs(looked(m, once, noon, [4]int{5, 100, 3, 400}, [4]int{7, 120, 3, 480})), logs(looked(m, once, later, [4]int{2, 20, 0, 80})))
 	compare.CheckNamed(t, "a new weight in a longer window adds nothing",
@@ -287,42 +287,100 @@ func BenchmarkLooks(b *testing.B) {
 	}
 }
 
-// TestMissingSeriesAreNoRestart simulates good releases while a server often has no series of one version. The requests that such a
-// version had before must not count again at the next look.
-func TestMissingSeriesAreNoRestart(t *testing.T) {
+// TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. The requests that are missing
+// in an answer must not count again when they are back, and an answer that lacks requests rejects no version. Stable's failure rate changes
+// in time, so a version would seem worse if its requests of one period counted with stable's requests of another period.
+func TestMissingRequests(t *testing.T) {
+	const elapsed, release = "{{elapsed}}", "{{release.elapsed}}"
 	for name, tc := range map[string]struct {
-		lacks    func(l *Look)
+		query    string
+		before   bool
+		part     float64 // of the requests that the server still has
+		looks    int     // in a row that lack requests; all later looks if 0
 		increase float64
+		stable   bool // stable's requests are missing, not the new version's
 	}{
-		"the new version":                {func(l *Look) { l.canary = sample{} }, 0},
-		"stable":                         {func(l *Look) { l.stable = sample{} }, 0},
-		"the new version, with a margin": {func(l *Look) { l.canary = sample{} }, 0.001},
-		"stable, with a margin":          {func(l *Look) { l.stable = sample{} }, 0.001},
+		"all":                                {elapsed, false, 0, 1, 0, false},
+		"all of stable's":                    {elapsed, false, 0, 1, 0, true},
+		"all, with a margin":                 {elapsed, false, 0, 1, 0.001, false},
+		"all of stable's, with a margin":     {elapsed, false, 0, 1, 0.001, true},
+		"most":                               {elapsed, false, 0.4, 1, 0, false},
+		"most of stable's":                   {elapsed, false, 0.4, 1, 0, true},
+		"most, with a margin":                {elapsed, false, 0.4, 1, 0.001, false},
+		"most, for a while":                  {elapsed, false, 0.3, 10, 0, false},
+		"most, for good":                     {elapsed, false, 0.3, 0, 0, false},
+		"most, in the window of the release": {release, false, 0.4, 1, 0, false},
+		"most, in a watch":                   {elapsed, true, 0.4, 1, 0, false},
 	} {
 		m := elapsedMetric(10*time.Second, 60)
-		m.Compare.MaxIncrease = tc.increase
-		failed := 0
+		m.Config = map[string]any{"query": tc.query}
+		m.Compare.MaxIncrease, m.Compare.Before = tc.increase, tc.before
+		failed, most := 0, 0.0
 		for seed := range uint64(300) {
 			rng := rand.New(rand.NewPCG(seed, 3))
-			var all Look
+			all := []Look{{}} // at each look, the requests since the release began
 			var evidence *Sequential
-			for n := range m.Count {
-				draw(&all.canary, rng, 200, 0.02)
-				draw(&all.stable, rng, 800, 0.02)
-				look := all
-				if n%2 == 1 {
-					tc.lacks(&look)
+			for n := 1; n <= m.Count; n++ {
+				share := 0.02
+				if n/10%2 == 1 && tc.increase == 0 { // a margin needs a constant rate
+					share = 0.1
 				}
-				var got Measurement
-				if got, evidence = Weigh(m, evidence, &look, noon, Measurement{Phase: Successful}, Alone(m)); got.Phase == Failed {
+				now := all[n-1]
+				draw(&now.canary, rng, 200, share)
+				draw(&now.stable, rng, 800, share)
+				all = append(all, now)
+				since, at := noon, noon.Add(time.Duration(n)*m.Interval)
+				if evidence != nil {
+					since = evidence.Since
+				}
+				was := all[int(since.Sub(noon)/m.Interval)]
+				look := Look{canary: sample{now.canary.bad - was.canary.bad, now.canary.all - was.canary.all},
+					stable: sample{now.stable.bad - was.stable.bad, now.stable.all - was.stable.all}}
+				lacks := n > 4 && n%20 < tc.looks || n > 4 && tc.looks == 0
+				if of := map[bool]*sample{true: &look.stable, false: &look.canary}[tc.stable]; lacks {
+					of.bad, of.all = int(float64(of.bad)*tc.part), int(float64(of.all)*tc.part)
+				}
+				got, l := judgeCounts(m, Alone(m), Progress{Count: n - 1}, noon, look, at)
+				if got, evidence = Weigh(m, evidence, l, since, got, Alone(m)); got.Phase == Failed {
 					failed++
 					break
 				}
 			}
+			most = max(most, EvidenceOf(evidence))
 		}
-		if failed > 1 {
+		if t.Logf("%s: the largest evidence is %.3g", name, most); failed > 1 {
 			t.Errorf("%s: %d of 300 good releases fail", name, failed)
 		}
+	}
+}
+
+// TestMissingRequestsBeginAWindow checks the evidence after an answer without most requests: a new window, whose requests count from zero. In
+// a window that gitrollout cannot move, the evidence waits until the requests are back.
+func TestMissingRequestsBeginAWindow(t *testing.T) {
+	at := noon.Add(time.Minute)
+	for name, tc := range map[string]struct {
+		change func(*Metric)
+		moves  bool
+	}{
+		"since the weight":  {func(*Metric) {}, true},
+		"with a margin":     {func(m *Metric) { m.Compare.MaxIncrease = 0.01 }, true},
+		"since the release": {func(m *Metric) { m.Config = map[string]any{"query": "{{release.elapsed}}"} }, false},
+		"in a watch":        {func(m *Metric) { m.Compare.Before = true }, false},
+	} {
+		m := elapsedMetric(time.Minute, 10)
+		tc.change(&m)
+		before := looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400})
+		want := *before
+		if tc.moves {
+			want.Since, want.Canary, want.Stable, want.Tests = at, 0, 0, []rollout.Test{{Logs: before.Tests[0].Logs}}
+			if m.Compare.MaxIncrease > 0 {
+				want.Past = []int{3, 400}
+			}
+		}
+		look := &Look{canary: sample{2, 40}, stable: sample{3, 410}}
+		got, after := Weigh(m, before, look, noon, Measurement{At: at, Phase: Failed, Message: "worse"}, Alone(m))
+		compare.CheckNamed(t, name, Measurement{At: at, Phase: Pending, Message: "most of the requests in an earlier answer are missing"}, got)
+		compare.CheckNamed(t, name, &want, after)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 // Sequential is the state of a sequential test of a new version against stable, of constant size.
 type Sequential struct {
-	Since  time.Time `json:"since"`              // when the present weight was reached, and counts began
-	Canary int       `json:"canary" large:"yes"` // requests to the new version
-	Stable int       `json:"stable" large:"yes"` // requests to stable
+	Since  time.Time `json:"since"`              // when the counts begin: at the present weight, or later
+	Canary int       `json:"canary" large:"yes"` // all requests to the new version
+	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
 	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
 	Past  []int  `json:"past,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one, or one for each bound of a histogram

@@ -261,7 +261,7 @@ type Measure struct {
 	Number   int // earlier measurements without an error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // when the workload entered its step
+	Since        time.Time // when the workload entered its present step, or the begin of a newer window
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
@@ -270,6 +270,14 @@ type Measure struct {
 
 	// Before is when a comparison with the version before the release measures this version; else zero.
 	Before time.Time
+}
+
+// of returns m for a metric's next measurement. The counts may begin later than the present weight; see analysis.Weigh.
+func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family) Measure {
+	if m.Metric, m.Number, m.Family = metric, so.Count, f; so.Evidence != nil {
+		m.Since = rollout.Later(m.Since, so.Evidence.Since)
+	}
+	return m
 }
 
 // Result is a provider's answer to a measurement.
@@ -330,16 +338,16 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			}
 			so, _ := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == metric.Name })
 			due := Measure{
-				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
+				Run: w.name, Release: r.Release, Started: r.Started, Since: w.Entered, ReleaseSince: w.before,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
 				Before: w.before, IsSteady: isSteady(w.Staged),
-				Family: familyOf(rivals(in, w, wanted), metric),
 			}
-			if due.Since = w.Entered; w.before.IsZero() {
+			if w.before.IsZero() {
 				due.ReleaseSince = in.State.Release.Since
 			} else {
-				due.Since, due.ReleaseSince = r.Started, w.before
+				due.Since = r.Started
 			}
+			due = due.of(so, metric, familyOf(rivals(in, w, wanted), metric))
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // the ReplicaSets do not exist yet or are gone
 			}

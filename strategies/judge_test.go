@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -114,6 +115,31 @@ func TestEvidenceNeedsASteadyWeight(t *testing.T) {
 	}
 	if looks[1] < 2 || looks[3] < 2 || evidence[1] <= 1 || evidence[3] <= evidence[1] {
 		t.Errorf("looks by step: %v, evidence: %v", looks, evidence)
+	}
+}
+
+// TestMissingRequestsMoveTheWindow checks a server that lacks most requests in one answer: the next queries cover only the time since this
+// answer, also after a kill. The release ends as successful.
+func TestMissingRequestsMoveTheWindow(t *testing.T) {
+	start := newLab(t, comparedMetric("errors"))
+	l, looks := *start, 0
+	var lost time.Time
+	phase := l.live(t, start.Now.Add(time.Hour), func(m Measure, now time.Time) Result {
+		if looks++; looks == 8 {
+			l.crash(t)
+		}
+		if looks > 6 && !m.Since.Equal(lost) {
+			t.Errorf("look %d begins at %s, want %s", looks, m.Since, lost)
+		}
+		n := now.Sub(m.Since).Seconds()
+		got := Result{Value: []any{math.Floor(n / 5), 20 * n}, Stable: []any{math.Floor(4 * n / 5), 80 * n}, Samples: -1}
+		if looks == 6 {
+			lost, got.Value = now, []any{math.Floor(n / 5), 7 * n}
+		}
+		return got
+	})
+	if phase != rollout.AnalysisSuccessful || looks < 60 {
+		t.Errorf("after %d looks the release is %s", looks, phase)
 	}
 }
 

@@ -32,9 +32,7 @@ func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
 		case at.After(now):
 			next = rollout.Soonest(next, at)
 		default:
-			m := t.Of
-			m.Metric, m.Number, m.Family = metric, t.Run.Metrics[i].Count, familyOf(t.Metrics, metric)
-			due = append(due, m)
+			due = append(due, t.Of.of(t.Run.Metrics[i], metric, familyOf(t.Metrics, metric)))
 		}
 	}
 	return due, next

@@ -41,6 +41,17 @@ func TestTrial(t *testing.T) {
 			t.Errorf("30 of 100 failures against 0 of 400 are %+v", p)
 		}
 	})
+	t.Run("missing requests", func(t *testing.T) {
+		m := rollout.Metric{Name: "a", Interval: 10 * time.Second, Config: query, Compare: &rollout.Compare{}, Retention: 10}
+		trial := NewTrial("errors", []rollout.Metric{m}, Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}, began)
+		var since []time.Duration
+		for i, requests := range []float64{100, 40, 100} {
+			due, _ := trial.Due(began.Add(time.Duration(i) * m.Interval))
+			since = append(since, due[0].Since.Sub(began))
+			trial.Take(due[0].Judge(Result{At: began.Add(time.Duration(i) * m.Interval), Value: []any{0.0, requests}, Stable: []any{0.0, 400.0}}))
+		}
+		compare.Check(t, []time.Duration{0, 0, 10 * time.Second}, since)
+	})
 	t.Run("pods", func(t *testing.T) {
 		lacks := func(of Measure, m rollout.Metric) bool {
 			return NewTrial("x", []rollout.Metric{m}, of, began).LacksPods()
