@@ -46,12 +46,8 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
 	}
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
-	if at := s.request.At; !at.IsZero() {
-		form.Set("time", unixSeconds(at))
-	}
 	if c.RangeQuery != nil {
 		now := cmp.Or(s.request.At, s.deps.Now())
-		form.Del("time")
 		start, errStart := moment(c.RangeQuery.Start, now)
 		end, errEnd := moment(c.RangeQuery.End, now)
 		if err := cmp.Or(errStart, errEnd); err != nil {
@@ -61,8 +57,8 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		form.Set("start", unixSeconds(start))
 		form.Set("end", unixSeconds(end))
 		form.Set("step", unixSeconds(time.Unix(0, 0).Add(duration(c.RangeQuery.Step, time.Minute))))
-	} else if s.deps.Past {
-		form.Set("time", unixSeconds(s.deps.Now()))
+	} else if !s.request.At.IsZero() {
+		form.Set("time", unixSeconds(s.request.At))
 	}
 	a, err := c.ask(ctx, s, address, path, form)
 	if err != nil {

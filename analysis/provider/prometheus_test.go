@@ -186,8 +186,8 @@ func TestDistinct(t *testing.T) {
 	b.wantValue([]any{1.0, 1.0, 1.0})
 }
 
-// TestPast checks that queries about the past are evaluated at the clock's time.
-func TestPast(t *testing.T) {
+// TestQueryTime checks that a request with a time is evaluated then.
+func TestQueryTime(t *testing.T) {
 	for name, c := range map[string]contract{
 		"instant": {config: prometheusContract.config, serve: servePrometheus("/prom/api/v1/query",
 			url.Values{"query": {errorRate}, "time": {"1769860830"}})},
@@ -197,7 +197,7 @@ func TestPast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.kind, c.answers = "prometheus", prometheusAnswers
 			b := newBench(t, c)
-			b.deps.Past = true
+			b.request.At = testNow
 			b.wantValue([]any{0.97})
 		})
 	}

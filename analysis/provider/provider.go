@@ -49,7 +49,6 @@ type Deps struct {
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error) // tokens and profiles for AWS
 	Now      func() time.Time
-	Past     bool          // Now is in the past: queries are evaluated then; only for prometheus
 	Backoff  time.Duration // before the first retry; default 250ms
 }
 

@@ -213,9 +213,10 @@ func (o *templateOptions) worker(ctx context.Context, s streams, clock func() ti
 	}
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: call.Clients(), Agent: call.Clients(), Secret: secret, Now: clock, Past: past, Getenv: os.Getenv,
+			Client: call.Clients(), Agent: call.Clients(), Secret: secret, Now: clock, Getenv: os.Getenv,
 			ReadFile: os.ReadFile,
 		},
+		Past:    past,
 		As:      func(ctx context.Context, _ rollout.App) context.Context { return ctx },
 		Trouble: func(_, metric string, err error) { _, _ = fmt.Fprintf(s.err, "metric %s: %v\n", metric, err) },
 	})

@@ -28,6 +28,7 @@ type Options struct {
 	Parallel int                                 // per app; default 8
 	Again    time.Duration                       // while the result is Running; default 2s
 	Judging  time.Duration                       // limit for judging a result; default 1s
+	Past     bool                                // Deps.Now is in the past, and Prometheus is asked about this time
 }
 
 // Worker takes measurements. Any goroutine may call its methods.
@@ -256,6 +257,13 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
 			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
+	var when time.Time
+	if t.Metric.Compare != nil || w.Past { // both queries of a comparison must cover the same time
+		when = t.at
+	}
+	if suffix != "" {
+		when = cmp.Or(t.Before, when)
+	}
 	known := analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts,
 		At: t.at, Since: t.Since, ReleaseSince: t.ReleaseSince}
 	config, err := analysis.Complete(t.Metric, known,
@@ -274,8 +282,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	return provider.Request{
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
 		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Compare: t.Metric.Compare,
-		Secrets: secrets,
-		At:      map[bool]time.Time{true: t.Before}[suffix != ""],
+		Secrets: secrets, At: when,
 	}, err
 }
 
