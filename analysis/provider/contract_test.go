@@ -88,6 +88,7 @@ func contracts() []contract {
 		prometheusContract, prometheusRangeContract, webContract, webPostContract, datadogV1Contract, datadogV2Contract, newRelicContract,
 		wavefrontContract, kayentaContract, cloudWatchContract, graphiteContract, influxContract, skywalkingContract, lokiContract,
 		elasticsearchContract, opensearchContract, webhookContract, histogramContract, datadogPairContract, cloudWatchPairContract,
+		prometheusPairContract, lokiPairContract,
 	}
 }
 

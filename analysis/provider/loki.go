@@ -30,6 +30,6 @@ func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	value, _, err := promValue("Loki", a.Body, promSeries)
+	value, _, err := promValue("Loki", a.Body, s.request.Compare)
 	return Result{Value: value}, err
 }

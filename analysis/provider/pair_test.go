@@ -115,12 +115,10 @@ func TestComparisons(t *testing.T) {
 		return datadogReply("of", "["+cmp.Or(of, "null")+"]", "bad", "["+cmp.Or(bad, "null")+"]")
 	}
 	cloudWatch := func(bad, of string) string { return cloudWatchPair("of", of, "bad", bad) }
-	paired := prometheusContract
-	paired.compare = &analysis.Compare{}
 	for _, p := range []struct {
 		contract
 		reply func(bad, of string) string
-	}{{paired, prometheus}, {datadogPairContract, datadog}, {cloudWatchPairContract, cloudWatch}} {
+	}{{prometheusPairContract, prometheus}, {datadogPairContract, datadog}, {cloudWatchPairContract, cloudWatch}} {
 		for name, c := range map[string]struct {
 			canary, stable [2]string // bad and of
 			phase          analysis.Phase

@@ -64,13 +64,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	read := promSeries
-	if c := s.request.Compare; c != nil && c.Histogram {
-		read = promHistogram
-	} else if c != nil && c.By != "" {
-		read = promDistinct(c.By)
-	}
-	value, warnings, err := promValue("Prometheus", a.Body, read)
+	value, warnings, err := promValue("Prometheus", a.Body, s.request.Compare)
 	if err != nil {
 		return Result{}, err
 	}

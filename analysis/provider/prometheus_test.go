@@ -33,14 +33,9 @@ var prometheusAnswers = []canned{
 	{name: "several", reply: promReply("vector", `[{"metric":{},"value":[1,"1"]},{"metric":{},"value":[1,"-2.5e3"]}]`),
 		want: []any{1.0, -2500.0}},
 	{name: "scalar", reply: promReply("scalar", `[1435781451.781,"3"]`), want: 3.0},
-	{name: "pair", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`),
-		want: []any{3.0, 100.0}},
-	{name: "none bad", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]}]`), want: []any{0.0, 100.0}},
-	{name: "no total", reply: promReply("vector", `[{"metric":{"n":"bad"},"value":[1,"3"]}]`), want: []any{3.0}},
-	{name: "other names", reply: promReply("vector", `[{"metric":{"n":"b"},"value":[1,"1"]},{"metric":{"n":"a"},"value":[1,"2"]}]`),
-		want: []any{1.0, 2.0}},
-	{name: "three", want: []any{1.0, 2.0, 3.0}, reply: promReply("vector",
-		`[{"metric":{"n":"bad"},"value":[1,"1"]},{"metric":{"n":"of"},"value":[1,"2"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`)},
+	{name: "names of a comparison", want: []any{100.0, 3.0},
+		reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`)},
+	{name: "one name of a comparison", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]}]`), want: []any{100.0}},
 	{name: "empty", reply: promReply("vector", `[]`), want: []any{}},
 	{name: "NaN", reply: promReply("vector", `[{"metric":{},"value":[1,"NaN"]},{"metric":{},"value":[1,"+Inf"]}]`),
 		want: []any{math.NaN(), math.Inf(1)}},
@@ -53,6 +48,27 @@ var prometheusAnswers = []canned{
 	{name: "another API", reply: `{"hello":"world"}`, err: "an error of Prometheus"},
 	{name: "no number", reply: promReply("scalar", `[1,"three"]`), err: "is not a number"},
 }
+
+// pairAnswers are a comparison's: the label n names the values.
+var pairAnswers = []canned{
+	{name: "one", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`),
+		want: []any{3.0, 100.0}},
+	{name: "none bad", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]}]`), want: []any{0.0, 100.0}},
+	{name: "no total", reply: promReply("vector", `[{"metric":{"n":"bad"},"value":[1,"3"]}]`), want: []any{3.0}},
+	{name: "other names", reply: promReply("vector", `[{"metric":{"n":"b"},"value":[1,"1"]},{"metric":{"n":"a"},"value":[1,"2"]}]`),
+		want: []any{1.0, 2.0}},
+	{name: "three", want: []any{1.0, 2.0, 3.0}, reply: promReply("vector",
+		`[{"metric":{"n":"bad"},"value":[1,"1"]},{"metric":{"n":"of"},"value":[1,"2"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`)},
+	{name: "empty", reply: promReply("vector", `[]`), want: []any{}},
+	{name: "no list", reply: promReply("vector", `{}`), err: "differs from its documentation"},
+	{name: "lies", reply: `{"status":"error","error":"parse error"}`, err: "parse error"},
+}
+
+var prometheusPairContract = contract{kind: "prometheus", name: "pair", compare: &analysis.Compare{}, doc: prometheusContract.doc,
+	config: prometheusContract.config, serve: prometheusContract.serve, answers: pairAnswers}
+
+var lokiPairContract = contract{kind: "loki", name: "pair", compare: &analysis.Compare{}, doc: lokiContract.doc,
+	config: lokiContract.config, serve: lokiContract.serve, answers: pairAnswers}
 
 var prometheusContract = contract{
 	kind: "prometheus", doc: "https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries",

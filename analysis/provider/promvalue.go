@@ -14,11 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki: a scalar itself, a vector or matrix by read. Values may be NaN or
-// infinite.
-func promValue(from string, body []byte, read func(string, json.RawMessage) (any, error)) (
-	value any, warnings []string, err error,
-) {
+// promValue parses a response of Prometheus or Loki. A scalar becomes a number. A comparison, if any, decides what
+// becomes of a vector or matrix. Values may be NaN or infinite.
+func promValue(from string, body []byte, c *analysis.Compare) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
 		ErrorType string   `json:"errorType"`
@@ -41,6 +39,16 @@ func promValue(from string, body []byte, read func(string, json.RawMessage) (any
 		err := call.Decode(from, answered.Data.Result, &sample)
 		return float64(sample), answered.Warnings, err
 	case "vector", "matrix":
+		read := promSeries
+		switch {
+		case c == nil:
+		case c.Histogram:
+			read = promHistogram
+		case c.By != "":
+			read = promDistinct(c.By)
+		default:
+			read = promPair
+		}
 		values, err := read(from, answered.Data.Result)
 		return values, answered.Warnings, err
 	case "streams":
@@ -61,16 +69,22 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-func promPair(series []promSeriesOf) (pair []any, is bool) {
+// promPair returns a pair from series with the labels n="bad" and n="of". Other series are values, as in promSeries.
+func promPair(from string, raw json.RawMessage) (any, error) {
+	var series []promSeriesOf
 	named := map[string]float64{}
+	err := call.Decode(from, raw, &series)
 	for _, one := range series {
 		name := one.Metric["n"]
 		if _, twice := named[name]; twice || one.Value == nil || name != "bad" && name != "of" {
-			return nil, false
+			return promSeries(from, raw)
 		}
 		named[name] = float64(*one.Value)
 	}
-	return pairOf(named), len(named) > 0
+	if len(named) == 0 {
+		return []any{}, err
+	}
+	return pairOf(named), nil
 }
 
 // pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of" means no
@@ -86,9 +100,6 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil {
 		return nil, err
-	}
-	if pair, is := promPair(series); is {
-		return pair, nil
 	}
 	values := []any{}
 	for _, one := range series {
