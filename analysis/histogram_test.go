@@ -205,7 +205,8 @@ func TestHistogramRefused(t *testing.T) {
 	}
 }
 
-const sameQuery = "metrics[0].compare.histogram: has one query for both versions; use an argument of podTemplateHashValue: Latest"
+const sameQuery = "metrics[0].provider.prometheus: is the same for both versions, so compare would compare a version with itself; " +
+	"use an argument that has podTemplateHashValue: Latest"
 
 // TestNarrowBuckets checks the error of interpolation in the widest bucket. If the number of slower requests falls by the eighth power of
 // the latency, as with p99 at 1.33 times p90, the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.

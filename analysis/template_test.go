@@ -101,8 +101,10 @@ func TestInstantiate(t *testing.T) {
 			want: []Metric{metric("m", "u", func(m *Metric) { m.Count, m.Interval = 0, time.Minute })}},
 		"a comparison": {
 			a: "{metrics: [{name: m, minSamples: 50, onNoData: wait, startWhen: len(result) == 2, compare: {to: stable, " +
-				"maxIncrease: 0.01, confidence: 0.99}, " + simple + "}]}",
-			want: []Metric{metric("m", "u", func(m *Metric) {
+				"maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: '{{args.hash}}'}}}], args: [{name: hash}]}",
+			given: Values{Pods: map[string]string{"hash": "Latest"}},
+			want: []Metric{metric("m", "{{args.hash}}", func(m *Metric) {
+				m.Pods = map[string]string{"hash": "Latest"}
 				m.MinSamples, m.OnNoData, m.StartWhen = 50, NoDataWait, "len(result) == 2"
 				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
 			})},
@@ -248,12 +250,16 @@ func FuzzParseTemplate(f *testing.F) {
 // TestRefused checks that errors name the field and the mistake, and that values exactly at a limit are accepted.
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, " + simple + ", " + fields + "}]}" }
+	versions := func(fields string) string {
+		return "{args: [{name: hash}], metrics: [{name: m, provider: {web: {url: 'u/{{args.hash}}'}}, " + fields + "}]}"
+	}
 	datadog := func(fields, config string) string {
-		return "{metrics: [{name: m, " + fields + ", provider: {datadog: {apiVersion: v2, " + config + "}}}]}"
+		return "{args: [{name: hash}], metrics: [{name: m, " + fields + ", provider: {datadog: {apiVersion: v2, " + config + "}}}]}"
 	}
 	cloudWatch := func(fields, queries string) string {
-		return "{metrics: [{name: m, " + fields + ", provider: {cloudWatch: {metricDataQueries: [" + queries + "]}}}]}"
+		return "{args: [{name: hash}], metrics: [{name: m, " + fields + ", provider: {cloudWatch: {metricDataQueries: [" + queries + "]}}}]}"
 	}
+	const sameVersion = "is the same for both versions, so compare would compare a version with itself"
 	const noPair = "are not bad and of, which compare needs"
 	const cloudWatchField = "spec.metrics[0].provider.cloudWatch.metricDataQueries: "
 	for name, c := range map[string]struct{ a, want string }{
@@ -305,17 +311,23 @@ func TestRefused(t *testing.T) {
 		"AsManyDoubts": {metric("interval: 1m, count: 3, inconclusiveLimit: 3"), ""},
 		"Increase":     {metric("compare: {to: stable, maxIncrease: 1}"), "spec.metrics[0].compare.maxIncrease: 1 is not within 0..1"},
 		"Decrease":     {metric("compare: {to: stable, maxIncrease: -0.1}"), "spec.metrics[0].compare.maxIncrease: -0.1 is not within 0..1"},
-		"NoIncrease":   {metric("compare: {to: stable, maxIncrease: 0}"), ""},
+		"NoIncrease":   {versions("compare: {to: stable, maxIncrease: 0}"), ""},
 		"Sure":         {metric("compare: {to: stable, confidence: 1}"), "spec.metrics[0].compare.confidence: 1 is not within 0.5..1"},
 		"Unsure":       {metric("compare: {to: stable, confidence: 0.4}"), "spec.metrics[0].compare.confidence: 0.4 is not within 0.5..1"},
-		"Half":         {metric("compare: {to: stable, confidence: 0.5}"), ""},
+		"Half":         {versions("compare: {to: stable, confidence: 0.5}"), ""},
 		"Both":         {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
 		"BothFail":     {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: conflicts with a condition"},
 		"ByLabel":      {metric("compare: {to: stable, by: user}"), "spec.metrics[0].compare.by: conflicts with the provider web"},
 		"ByWithHistogram": {"{metrics: [{name: m, compare: {to: stable, by: user, histogram: true}, provider: {prometheus: {query: q}}}]}",
 			"spec.metrics[0].compare.by: conflicts with histogram"},
-		"By":            {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: q}}}]}", ""},
-		"DatadogPair":   {datadog("compare: {to: stable}", "queries: {bad: a, of: b}"), ""},
+		"By": {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: '{{args.hash}}'}}}], " +
+			"args: [{name: hash}]}", ""},
+		"Itself":        {metric("compare: {to: stable}"), "spec.metrics[0].provider.web: " + sameVersion},
+		"ItsRegion":     {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "region"), "spec.metrics[0].provider.web: " + sameVersion},
+		"StableItself":  {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "stable"), "spec.metrics[0].provider.web: " + sameVersion},
+		"ItselfBefore":  {"{metrics: [{name: m, compare: {to: before}, provider: {prometheus: {query: q}}}]}", ""},
+		"DatadogItself": {datadog("compare: {to: stable}", "queries: {bad: a, of: b}"), "spec.metrics[0].provider.datadog: " + sameVersion},
+		"DatadogPair":   {datadog("compare: {to: stable}", "queries: {bad: a, of: '{{args.hash}}'}"), ""},
 		"DatadogNoPair": {datadog("compare: {to: stable}", "queries: {bad: a, all: b}"), "spec.metrics[0].provider.datadog.queries: " + noPair},
 		"DatadogThree": {datadog("compare: {to: stable}", "queries: {bad: a, of: b, c: d}"),
 			"spec.metrics[0].provider.datadog.queries: " + noPair},
@@ -327,7 +339,7 @@ func TestRefused(t *testing.T) {
 		"DatadogBlank": {datadog("count: 1", "formula: '', queries: {bad: a, of: b}"),
 			"spec.metrics[0].provider.datadog.formula: is missing, but there are 2 queries"},
 		"DatadogRatio":      {datadog("count: 1", "formula: bad / of, queries: {bad: a, of: b}"), ""},
-		"CloudWatchPair":    {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: true}, {id: c, returnData: false}"), ""},
+		"CloudWatchPair":    {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: true}, {id: c, returnData: false, label: '{{args.hash}}'}"), ""},
 		"CloudWatchNoPair":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: all}"), cloudWatchField + noPair},
 		"CloudWatchHidden":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: false}"), cloudWatchField + noPair},
 		"CloudWatchNothing": {cloudWatch("compare: {to: stable}", "1"), cloudWatchField + noPair},
@@ -355,7 +367,8 @@ func TestRefused(t *testing.T) {
 						return a
 					}
 					return find(ref)
-				}, []TemplateRef{{"a", false}}, Values{}, nil)
+				}, []TemplateRef{{"a", false}}, Values{
+					Plain: map[string]string{"region": "eu"}, Pods: map[string]string{"hash": "Latest", "stable": "Stable"}}, nil)
 			}
 			got := fmt.Sprint("no InvalidError: ", err)
 			var invalid *rollout.InvalidError

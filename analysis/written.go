@@ -100,7 +100,7 @@ func wrong(field, fix, format string, args ...any) error {
 
 // check refuses a metric that can never pass or end, as Argo Rollouts' ValidateMetric.
 func check(m *Metric) error {
-	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m)); err != nil {
+	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m), checkVersions(m)); err != nil {
 		return err
 	}
 	if m.Count == 0 && m.Interval == 0 {
@@ -138,12 +138,11 @@ func checkCompare(m *Metric) error {
 		return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
 	case c.Histogram:
 		return checkHistogram(m)
-	default:
-		return nil
 	}
+	return nil
 }
 
-// checkHistogram refuses a query without buckets, without a fixed start, or equal for both versions.
+// checkHistogram refuses a query that returns no buckets or has no fixed start.
 func checkHistogram(m *Metric) error {
 	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
 	switch {
@@ -155,12 +154,23 @@ func checkHistogram(m *Metric) error {
 		return wrong("provider.prometheus.query", "write sum by (le) (increase("+buckets+"[{{elapsed}}s]))",
 			"has no {{elapsed}}, which compare.histogram needs")
 	}
-	for _, found := range placeholder.FindAllStringSubmatch(fmt.Sprint(m.Config["query"]), -1) {
-		if m.Pods[found[1]] == "Latest" {
-			return nil
+	return nil
+}
+
+// checkVersions refuses a comparison that asks the same about both versions. The version before has another time, too.
+func checkVersions(m *Metric) error {
+	differs := m.Compare == nil || m.Compare.Before
+	_, _ = eachText(m.Config, "", func(text, _ string) (string, error) {
+		for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+			differs = differs || m.Pods[found[1]] == "Latest"
 		}
+		return text, nil
+	})
+	if differs {
+		return nil
 	}
-	return wrong("compare.histogram", "use an argument of podTemplateHashValue: Latest", "has one query for both versions")
+	return wrong("provider."+m.Provider, "use an argument that has podTemplateHashValue: Latest",
+		"is the same for both versions, so compare would compare a version with itself")
 }
 
 // checkPair needs the queries bad and of. Only a comparison may lack Datadog's formula.
