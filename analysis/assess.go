@@ -134,10 +134,8 @@ func assess(m Metric, p Progress) Progress {
 
 func conditionOf(m Metric) string {
 	switch {
-	case m.Compare != nil && m.Compare.Before:
-		return "compare: before"
 	case m.Compare != nil:
-		return "compare: stable"
+		return "compare: " + other(m)
 	case m.FailureCondition != "":
 		return "failureCondition: " + m.FailureCondition
 	case m.SuccessCondition != "":

@@ -26,7 +26,7 @@ func JudgeComparison(
 		got.Phase, got.Message = Errored, "the new version: "+errC.Error()
 		return got, nil
 	case errS != nil:
-		got.Phase, got.Message = Errored, "the stable version: "+errS.Error()
+		got.Phase, got.Message = Errored, other(m)+": "+errS.Error()
 		return got, nil
 	}
 	return judgeCounts(m, f, before, began, look, at)
@@ -48,7 +48,7 @@ func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
 // judgeCounts uses an exact test, but histograms only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
-	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, stable %s", c, s), Phase: Successful}
+	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
 	if least := max(1, m.MinSamples); c.all < least || s.all < least {
 		got.Phase, got.Message = Pending, fmt.Sprintf("fewer than %d requests", least)
 		if phase, ok := withoutData[m.OnNoData]; ok {
@@ -57,7 +57,7 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 		return got, &l
 	}
 	if l.latency != nil {
-		got.Value = fmt.Sprintf("%d requests, stable %d", c.all, s.all)
+		got.Value = fmt.Sprintf("%d requests, %s %d", c.all, other(m), s.all)
 		return got, &l
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
@@ -69,9 +69,14 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 	}
 	if p := worse(c, s, margin, alpha); p < alpha {
 		got.Phase = Failed
-		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
+		got.Message = fmt.Sprintf("worse than %s by chance with a probability of %.2g, less than %.2g", other(m), p, alpha)
 	}
 	return got, &l
+}
+
+// other names the version that a comparison compares the new version with.
+func other(m Metric) string {
+	return map[bool]string{true: "the version before", false: "stable"}[m.Compare.Before]
 }
 
 func looks(m Metric, began, at time.Time) int {

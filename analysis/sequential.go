@@ -129,13 +129,13 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
 	add(next, baseOf(before, next, m, window), m, f)
 	if look.latency != nil && got.Phase.Done() {
-		got.Value = worstBound(next)
+		got.Value = worstBound(m, next)
 	}
 	mean := (EvidenceOf(next) + f.Others) / float64(max(1, f.Sequential))
 	next.Limit, next.Metrics = Limit(m), f.Sequential
 	if got.Phase == Successful && mean >= next.Limit {
 		got.Phase = Failed
-		got.Message = fmt.Sprintf("worse than stable: evidence %.3g, limit %.3g", mean, next.Limit)
+		got.Message = fmt.Sprintf("worse than %s: evidence %.3g, limit %.3g", other(m), mean, next.Limit)
 	}
 	return got, next
 }
@@ -143,11 +143,11 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 // EvidenceOf returns a metric's evidence that the new version is worse.
 func EvidenceOf(e *Sequential) float64 { return e.Value() }
 
-func worstBound(e *Sequential) string {
+func worstBound(m Metric, e *Sequential) string {
 	value := func(t rollout.Test) float64 { return EvidenceOf(&Sequential{Tests: []rollout.Test{t}}) }
 	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int { return cmp.Compare(value(a), value(b)) })
 	c, s := sample{worst.Canary, e.Canary}, sample{worst.Stable, e.Stable}
-	return fmt.Sprintf("above %v: %s, stable %s", worst.Bound, c, s)
+	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
 // add counts only requests since the last look with the same weight.

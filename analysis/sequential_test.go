@@ -384,6 +384,31 @@ func TestMissingRequestsBeginAWindow(t *testing.T) {
 	}
 }
 
+// TestOtherVersion checks that the texts of a comparison name the version that the new version is compared with.
+func TestOtherVersion(t *testing.T) {
+	for name, before := range map[string]bool{"stable": false, "the version before": true} {
+		rate, latency := elapsedMetric(time.Minute, 10), elapsedMetric(time.Minute, 10)
+		rate.Compare, latency.Compare = &Compare{Before: before}, &Compare{Before: before, Histogram: true}
+		texts := func(m Metric, canary, stable any) (all [2]string) {
+			got, look := JudgeComparison(m, Alone(m), Progress{}, noon, canary, stable, noon.Add(time.Minute))
+			got, _ = Weigh(m, nil, look, noon, got, Alone(m))
+			return [2]string{got.Value, got.Message}
+		}
+		for _, c := range []struct{ want, got [2]string }{
+			{[2]string{"30 of 100 (30%), " + name + " 3 of 100 (3%)",
+				"worse than " + name + " by chance with a probability of 8.4e-08, less than 8.2e-05"},
+				texts(rate, []any{30.0, 100.0}, []any{3.0, 100.0})},
+			{[2]string{"1000 of 100000 (1%), " + name + " 0 of 10 (0%)", ""}, texts(rate, []any{1000.0, 100000.0}, []any{0.0, 10.0})},
+			{[2]string{"", name + ": 3 is not [bad, all]"}, texts(rate, []any{3.0, 100.0}, 3.0)},
+			{[2]string{"100 requests, " + name + " 50", ""}, texts(latency, latencies(100, 0.1), latencies(50, 0.1))},
+			{[2]string{"above 0.01: 90484 of 100000 (90.5%), " + name + " 147152 of 400000 (36.8%)", "worse than " + name + ": evidence +Inf, limit 2e+03"},
+				texts(latency, latencies(100_000, 0.1), latencies(400_000, 0.01))},
+		} {
+			compare.CheckNamed(t, name, c.want, c.got)
+		}
+	}
+}
+
 // TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests:
 // the evidence begins anew, and the metric measures on.
 func TestChangedComparison(t *testing.T) {

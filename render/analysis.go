@@ -156,6 +156,10 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 			continue
 		case x.Compare != nil && !before:
 			return fail("write to: before", "compares with stable, but after the release no pod has another version")
+		case before && a.deployments[d.workload].Map("spec")["revisionHistoryLimit"] == int64(0):
+			by := map[bool]rollout.Ref{true: originOf(d), false: d.ref}[d.form.RevisionHistoryLimit == nil]
+			return a.invalid(by, "spec.revisionHistoryLimit", "set it to 1 or more",
+				"is 0, so no revision of the version before is left to compare with, as metric %s of the watch does", x.Name)
 		case x.Interval == 0:
 			return fail("give it an interval", "is measured only once")
 		case x.InitialDelay+x.Interval >= length:
