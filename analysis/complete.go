@@ -34,7 +34,7 @@ func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (ma
 		}
 		values.Plain[name] = text
 	}
-	config, _ := eachText(m.Config, "", func(text, _ string) (string, error) { return known.withElapsed(text), nil })
+	config, _ := eachText(m.Config, "", func(text, _ string) (string, error) { return known.WithElapsed(text), nil })
 	filled, err := fill(config, values, "provider."+m.Provider)
 	if err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ func WindowOf(m Metric) (found Window) {
 	return found
 }
 
-// withElapsed uses whole seconds, at least since the release.
-func (k Known) withElapsed(text string) string {
+// WithElapsed fills in {{elapsed}} and {{release.elapsed}} in whole seconds. A window begins at the release or later.
+func (k Known) WithElapsed(text string) string {
 	return elapsed.ReplaceAllStringFunc(text, func(found string) string {
 		since := k.ReleaseSince
 		if elapsed.FindStringSubmatch(found)[1] == "" {

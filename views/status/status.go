@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -91,11 +92,23 @@ type Metric struct {
 	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
-func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all []Metric) {
-	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
+// metricsOf returns the measured metrics. Queries have the workloads' pod hashes, and the times of the last measurement.
+func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
+	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]analysis.Known{}
 	for _, r := range runs {
-		for _, m := range r.Metrics {
-			measured[m.Metric] = true
+		of := analysis.Known{Since: r.Started, ReleaseSince: r.Started}
+		if in.State.Release != nil {
+			of.ReleaseSince = in.State.Release.Since
+		} else if r.IsWatch() && in.State.Watch != nil {
+			of.ReleaseSince = in.State.Watch.Began
+		}
+		for _, p := range r.Metrics {
+			last, _ := p.Last()
+			known := of
+			if known.At = last.At; p.Evidence != nil {
+				known.Since = p.Evidence.Since
+			}
+			measured[p.Metric] = known
 		}
 	}
 	if source == nil || len(measured) == 0 {
@@ -104,9 +117,16 @@ func metricsOf(in strategies.Input, runs []Analysis, workloads []Workload) (all 
 	for _, spec := range source.Specs {
 		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == spec.Workload.String() })
 		for _, m := range spec.Metrics() {
+			known, is := measured[m.Name]
+			if w.Entered != nil {
+				known.Since = rollout.Later(known.Since, *w.Entered)
+			}
 			for _, query := range queriesOf(m, w) {
+				if !known.At.IsZero() {
+					query = known.WithElapsed(query)
+				}
 				shown := Metric{Metric: m.Name, Provider: m.Provider, Query: query, Limits: limitsOf(m)}
-				if measured[m.Name] && !slices.Contains(all, shown) {
+				if is && !slices.Contains(all, shown) {
 					all = append(all, shown)
 				}
 			}
@@ -209,7 +229,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
 	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
 	a.Links = append(a.Links, in.App.Links...)
-	a.Metrics = metricsOf(in, a.Analyses, a.Workloads)
+	a.Metrics = metricsOf(in, strategies.Runs(in), a.Workloads)
+	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
 	if w := s.Watch; w != nil {
 		a.Watch = &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}

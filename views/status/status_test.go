@@ -456,6 +456,38 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
+// TestElapsedInQueries checks that a shown query has the window of the last measurement: since the step, since the begin of the counts on
+// record, since the release, or since the begin of a watch. A query that was not sent keeps the placeholder.
+func TestElapsedInQueries(t *testing.T) {
+	const query = "a[{{elapsed}}s] b[{{ release.elapsed }}s]"
+	run := func(name string, at time.Time, e *rollout.Sequential) rollout.AnalysisRun {
+		p := rollout.MetricProgress{Metric: "errors", Evidence: e}
+		if !at.IsZero() {
+			p.Measurements = []rollout.Measurement{{At: at}}
+		}
+		return rollout.AnalysisRun{Name: name, Started: minute(1), Metrics: []rollout.MetricProgress{p}}
+	}
+	for want, c := range map[string]struct {
+		run    rollout.AnalysisRun
+		change func(*strategies.Input)
+	}{
+		query:             {run("web/step-2", time.Time{}, nil), func(*strategies.Input) {}},
+		"a[180s] b[240s]": {run("web/step-2", minute(4), nil), func(*strategies.Input) {}},
+		"a[60s] b[240s]":  {run("web/step-2", minute(4), &rollout.Sequential{Since: minute(3)}), func(*strategies.Input) {}},
+		"a[120s] b[120s]": {run("web/step-2", minute(3), nil), func(in *strategies.Input) { in.State.Release, in.State.Progress = nil, nil }},
+		"a[1740s] b[2400s]": {run("web/watch", minute(30), nil), func(in *strategies.Input) {
+			in.State.Release, in.State.Progress, in.State.Watch = nil, nil, &rollout.Watch{Began: minute(-10)}
+		}},
+	} {
+		in := paused()
+		in.State.Release.Since = noon
+		in.Head.Render.Specs[0].Canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Config: map[string]any{"query": query}}}}
+		in.State.Analyses = []rollout.AnalysisRun{c.run}
+		c.change(&in)
+		compare.Check(t, want, Of(in, "prod", nil).Metrics[0].Query)
+	}
+}
+
 // TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router shows the number of desired pods,
 // and any other step the weight.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
