@@ -100,7 +100,28 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-// anyKind reads any kind, without watches.
+// PodHash returns the pod-template-hash of most of a Deployment's pods; "" for other kinds.
+func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash string, err error) {
+	sets, err := d.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, w.Namespace, "v1")
+	if err != nil || w.Kind != "" {
+		return "", err
+	}
+	all, err := sets.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	most := int64(0)
+	for _, s := range all.Items {
+		owner := metav1.GetControllerOf(&s)
+		n, _, _ := unstructured.NestedInt64(s.Object, "status", "replicas")
+		if owner != nil && owner.Kind == "Deployment" && owner.Name == w.Name && n > most {
+			most, hash = n, s.GetLabels()[rollout.LabelPodHash]
+		}
+	}
+	return hash, nil
+}
+
+// anyKind reads objects of any kind, without watches.
 type anyKind struct {
 	*resources
 	dynamic dynamic.Interface

@@ -35,8 +35,8 @@ type Detection struct {
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
 // Detections returns the compared metrics of a release, without figures. The parameter specs has all specs of the app,
-// and s is its record or nil. Metrics of experiments, histograms and metrics with "by" are omitted.
-func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detection) {
+// and runs the recorded analyses. Metrics of experiments, histograms and metrics with "by" are not listed.
+func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func Detections(specs []rollout.Spec, in Planned, s *rollout.State) (all []Detec
 		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
 			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step)}
 			if one.Weight > 0 && one.Weight < 1 {
-				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, s)...)
+				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, runs)...)
 			}
 		}
 	}
@@ -82,8 +82,10 @@ func (f Forecast) share(stage int) float64 {
 	return float64(s.Weight) / float64(f.Full)
 }
 
-// at returns s for each assumed rate, or the recorded rate. The length is the step's least duration; 0: unknown.
-func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration, in *rollout.State) (all []Detection) {
+// at returns s for each assumed rate, or for the recorded rate. The length is the step's least duration; 0: unknown.
+func (s Detection) at(
+	m rollout.Metric, f analysis.Family, length time.Duration, runs []rollout.AnalysisRun,
+) (all []Detection) {
 	if !analysis.IsSequential(m) {
 		s.Fix = noWindow
 		return []Detection{s}
@@ -100,7 +102,7 @@ func (s Detection) at(m rollout.Metric, f analysis.Family, length time.Duration,
 	}
 	s.Looks = plain.Count
 	s.Over = rollout.ShortSpan(plain.InitialDelay + time.Duration(plain.Count)*plain.Interval)
-	rates, stable := trafficOf(in, s.Workload, m)
+	rates, stable := trafficOf(runs, s.Workload, m)
 	for _, rate := range rates {
 		s.Rate, s.Stable = rate, stable
 		s.setting = analysis.Setting{Metrics: []rollout.Metric{plain}, Family: f, Stable: stable, Weight: s.Weight,
@@ -118,14 +120,14 @@ func measurements(m rollout.Metric) int {
 	return m.Count
 }
 
-// trafficOf returns the rate and stable's share of bad requests, recorded or assumed. Both have two digits, so that a
-// Known helps while the evidence grows.
-func trafficOf(s *rollout.State, w rollout.Workload, m rollout.Metric) (rates []float64, stable float64) {
+// trafficOf returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
+// numbers. Both have two digits, so that a Known helps while the evidence grows.
+func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
-	if s == nil || analysis.WindowOf(m) != analysis.WindowWeight {
+	if analysis.WindowOf(m) != analysis.WindowWeight {
 		return rates, stable
 	}
-	for _, r := range s.Analyses {
+	for _, r := range runs {
 		name, _, _ := strings.Cut(r.Name, "/")
 		p, measured := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Name })
 		last, _ := p.Last()

@@ -24,16 +24,16 @@ func TestDetections(t *testing.T) {
 	step := func(a *rollout.Analysis) rollout.Step { return rollout.Step{Analysis: a} }
 	soak := rollout.Step{Pause: &rollout.Pause{Duration: new(10 * time.Minute)}}
 	evidence := &rollout.Sequential{Since: noon, Canary: 1190, Stable: 4761, Tests: []rollout.Test{{Canary: 90, Stable: 95}}}
-	record := func(run string) *rollout.State {
-		return &rollout.State{Analyses: []rollout.AnalysisRun{{Name: run, Metrics: []rollout.MetricProgress{{Metric: "errors",
-			Evidence: evidence, Measurements: []rollout.Measurement{{At: noon.Add(500 * time.Second)}}}}}}}
+	record := func(run string) []rollout.AnalysisRun {
+		return []rollout.AnalysisRun{{Name: run, Metrics: []rollout.MetricProgress{{Metric: "errors",
+			Evidence: evidence, Measurements: []rollout.Measurement{{At: noon.Add(500 * time.Second)}}}}}}
 	}
 	at := func(text string) []string {
 		return []string{text + " 1/s 0.01", text + " 10/s 0.01", text + " 100/s 0.01"}
 	}
 	for name, c := range map[string]struct {
 		change func(*rollout.Spec, *Planned)
-		record *rollout.State
+		record []rollout.AnalysisRun
 		want   []string
 	}{
 		"a step": {func(s *rollout.Spec, _ *Planned) { s.Canary.Steps[1] = step(of(comparedMetric("errors"))) }, nil,

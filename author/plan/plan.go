@@ -92,7 +92,8 @@ type Input struct {
 	Base, Head Side
 	State      *rollout.State // the record; if nil, Base's version is stable
 	Calendar   rollout.Calendar
-	Files      []string // changed sources of both sides, sorted
+	Traffic    func(rollout.Spec) rollout.AnalysisRun // see Sides
+	Files      []string                               // the changed files among the sources of both sides, sorted
 }
 
 // Of returns an app's plan, or false without a change.

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,7 +87,58 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// TestTraffic checks when a plan measures the traffic: at rest and for a workload of the base, by the base's analyses. The plan then shows
+// the difference at the measured rate instead of assumed rates. Without an answer, the rates are assumed.
+func TestTraffic(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/compared.txtar")
+	must(t, err)
+	run := rollout.AnalysisRun{Name: "shop", Metrics: []rollout.MetricProgress{{Metric: "errors", Measurements: []rollout.Measurement{{At: now}},
+		Evidence: &rollout.Sequential{Since: now.Add(-5 * time.Minute), Stable: 3600, Tests: []rollout.Test{{Stable: 180}}}}}}
+	const measured, assumed = "12/s 0.05", "1/s 0.01 10/s 0.01 100/s 0.01"
+	for name, c := range map[string]struct {
+		change func(*Input)
+		run    rollout.AnalysisRun
+		want   string
+	}{
+		"without a record": {func(*Input) {}, run, measured},
+		"at rest":          {func(in *Input) { in.State = stateOf("verified", *in); in.State.Verified = nil }, run, measured},
+		"in a release": {func(in *Input) {
+			in.State = &rollout.State{App: "shop", Phase: rollout.Paused, Stable: &rollout.Release{Hash: "h1-1"}, Release: &rollout.Release{Hash: "h1-2"}}
+		}, run, assumed},
+		"without an answer":          {func(*Input) {}, rollout.AnalysisRun{Name: "shop"}, assumed},
+		"without a document in base": {func(in *Input) { in.Base.Render.Specs = nil }, run, assumed},
+		"without a metrics' server":  {func(in *Input) { in.Traffic = nil }, run, assumed},
+	} {
+		in := inputOf(t, archive)
+		in.Traffic = func(s rollout.Spec) rollout.AnalysisRun {
+			if &s.Canary.Steps[0] != &in.Base.Render.Specs[0].Canary.Steps[0] {
+				t.Errorf("%s: the analyses are not the base's", name)
+			}
+			return c.run
+		}
+		c.change(&in)
+		a, _ := Of(in)
+		var got []string
+		for _, d := range a.Detection {
+			if d.Fix == "" {
+				got = append(got, fmt.Sprintf("%g/s %g", d.Rate, d.Stable))
+			}
+		}
+		compare.CheckNamed(t, name, c.want, strings.Join(got, " "))
+	}
+}
+
 func planOf(t *testing.T, archive *txtar.Archive) Plan {
+	t.Helper()
+	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
+	a, changed := Of(inputOf(t, archive))
+	strategies.Known{}.Fill(a.Detection)
+	p.add(a, changed)
+	p.finish()
+	return p
+}
+
+func inputOf(t *testing.T, archive *txtar.Archive) Input {
 	t.Helper()
 	base, head := map[string]string{}, map[string]string{}
 	in := Input{Now: now, App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}}
@@ -127,12 +179,7 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 		}
 	}
 	slices.Sort(in.Files)
-	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
-	a, changed := Of(in)
-	strategies.Known{}.Fill(a.Detection)
-	p.add(a, changed)
-	p.finish()
-	return p
+	return in
 }
 
 // sideOf renders an app of a repository that has the given files.

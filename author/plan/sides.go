@@ -24,6 +24,8 @@ type Sides struct {
 	Renderer      *render.Renderer
 	// Runs reports whether the cluster has a workload, with the same template; nil without a cluster.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
+	// Traffic measures the compared metrics of a workload's serving pods; nil without a cluster.
+	Traffic func(rollout.Spec) rollout.AnalysisRun
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
 }
@@ -104,7 +106,7 @@ func (p *Plan) WithoutDiffs() {
 
 // Plan plans an app. It returns false without a change.
 func (s *Sides) Plan(name string) (App, bool, error) {
-	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
+	in := Input{Now: s.Now, Calendar: s.After.Calendar(name), Traffic: s.Traffic}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
 		in.App, _ = s.Before.Find(name)
 	}

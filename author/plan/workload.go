@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -58,7 +59,7 @@ func (a *App) workloads(in Input) {
 		}
 		f := strategies.Predict(p)
 		a.Workloads = append(a.Workloads, stagesOf(f, sized))
-		a.Detection = append(a.Detection, strategies.Detections(in.Head.Render.Specs, p, in.State)...)
+		a.Detection = append(a.Detection, strategies.Detections(in.Head.Render.Specs, p, in.runs(spec.Workload))...)
 		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
 		known = known && !f.Ends.IsZero()
 		begins, ends = rollout.Later(begins, f.Begins), rollout.Later(ends, f.Ends)
@@ -69,7 +70,21 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// Detections returns the differences that an app's comparisons find, without figures and record.
+// runs returns the recorded analyses and, at rest, an analysis of the present traffic. A pull request must not choose
+// where plan connects to, so the present traffic is measured as in the base.
+func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
+	if in.State != nil {
+		runs = slices.Clip(in.State.Analyses)
+	}
+	if in.Traffic != nil && in.Base.Render != nil && (in.State == nil || in.State.Release == nil) {
+		if spec, is := in.Base.Render.Spec(w); is {
+			runs = append(runs, in.Traffic(spec))
+		}
+	}
+	return runs
+}
+
+// Detections returns the differences that an app's comparisons find, without figures and without a record.
 func Detections(r *rollout.Render) (all []strategies.Detection) {
 	for _, spec := range r.Specs {
 		n, _ := size(r, spec)

@@ -195,8 +195,8 @@ func (o *templateOptions) values() (analysis.Values, error) {
 	return values, nil
 }
 
-// worker connects to the cluster only for Secrets.
-func (o *templateOptions) worker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
+// newWorker returns a Worker with the given clock. The Worker connects to the cluster only for Secrets.
+func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
 	client := sync.OnceValues(func() (*cluster.Client, error) {
 		config, err := s.target.config()
 		if err != nil {
@@ -320,7 +320,7 @@ func isEndless(m rollout.Metric) bool { return m.Count == 0 && m.ConsecutiveSucc
 
 // measure takes measurements until a verdict or the end of ctx.
 func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
-	worker, lines := c.worker(ctx, c.streams, time.Now, false), c.out
+	worker, lines := newWorker(ctx, c.streams, time.Now, false), c.out
 	if c.output.format != "" {
 		lines = c.err
 	}

@@ -216,7 +216,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		r.Message = "the record has no hashes of the versions' pods, as the metrics need"
 		return
 	}
-	worker := c.worker(ctx, c.streams, func() time.Time { return clock }, true)
+	worker := newWorker(ctx, c.streams, func() time.Time { return clock }, true)
 	for at := first; !t.Run.Phase.Done() && ctx.Err() == nil; {
 		for at+1 < len(steps) && !steps[at+1].Entered.After(clock) {
 			at++

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/author/plan"
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -47,7 +49,8 @@ be merged into, and say for each app that changes:
   the objects that differ; the values of Secrets are never shown
 
 It needs the git command and a working copy. With --context, it asks the cluster
-whether an app without a record would be adopted or held. The stable and
+whether an app without a record would be adopted or held, and Prometheus for the
+requests that analyses compare, as the base branch says. The stable and
 the rejected versions are read from the state branch; where that cannot be read,
 the base counts as the stable version. The base is the commit at which the
 branches parted, or the newest commit of --base if the working copy does not know it.
@@ -163,6 +166,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil && c.target.context != "" {
 		server, failed := c.target.dryRunner()
 		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed
+		both.Traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
 	}
 	if err == nil {
 		err = p.Add(&both, ctx.Err)
@@ -171,4 +175,34 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 		p.WithoutDiffs()
 	}
 	return p, err
+}
+
+const trafficPeriod, trafficTimeout = 5 * time.Minute, 5 * time.Second
+
+// traffic measures the requests to a workload's serving pods, by the workload's compared metrics.
+func (c *planCommand) traffic(ctx context.Context, server *cluster.DryRunner, s rollout.Spec) rollout.AnalysisRun {
+	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
+	defer cancel()
+	metrics := slices.DeleteFunc(s.ReleaseMetrics(), func(m rollout.Metric) bool {
+		return m.Compare == nil || m.Provider != "prometheus"
+	})
+	now := time.Now()
+	of := strategies.Measure{Workload: s.Workload, Since: now.Add(-trafficPeriod), ReleaseSince: now.Add(-trafficPeriod),
+		IsSteady: true}
+	if len(metrics) > 0 {
+		of.Latest, _ = server.PodHash(ctx, s.Workload) // without a hash, the plan assumes rates
+		of.Stable = of.Latest
+	}
+	t := strategies.NewTrial(s.Workload.Name, metrics, of, of.Since)
+	if due, _ := t.Due(now); !t.LacksPods() {
+		for _, m := range due {
+			t.Take(newWorker(ctx, c.streams, time.Now, false).Take(ctx, rollout.App{}, m))
+		}
+	}
+	for _, p := range t.Run.Metrics {
+		if p.Evidence != nil {
+			p.Evidence.Canary = 0 // the same requests as Stable
+		}
+	}
+	return t.Run
 }

@@ -2,11 +2,15 @@ package traffic
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -107,14 +111,39 @@ func (p *prometheus) awaitRequests(query string, requests int) (h analysis.Histo
 	}
 }
 
+// kinds has the query for the requests of a version in both kinds of histogram. The parts %s are for a function.
+var kinds = map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
+	"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
+
+var record = flag.String("record", "", "`folder` for the answers of a real Prometheus, as ../../../analysis/provider/testdata")
+
+// TestRecordHistograms writes the answers of a real Prometheus for the tests of the provider: both histograms of four requests.
+func TestRecordHistograms(t *testing.T) {
+	if *record == "" {
+		t.Skip("only with -record")
+	}
+	p := startPrometheus(t, "--enable-feature=native-histograms")
+	r := startReporter(t, "recorded", 1)
+	r.serve(4)
+	p.watch(r)
+	for kind, query := range kinds {
+		query = fmt.Sprintf(query, "", r.hash, "")
+		p.awaitRequests(query, r.requests)
+		answer, err := http.PostForm(p.URL+"/api/v1/query", url.Values{"query": {query}})
+		must(t, err)
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(*record, "prometheus-"+kind+".json"), append(body, '\n'), 0o644))
+	}
+}
+
 // TestHistogram checks that the provider returns the buckets of a real Prometheus, from classic and from native histograms. One canary is
 // 20 % slower at the 99th percentile. The other canary has stable's latency and half of stable's requests.
 func TestHistogram(t *testing.T) {
 	p := startPrometheus(t, "--enable-feature=native-histograms")
 	reporters := []*reporter{startReporter(t, "stable", 1), startReporter(t, "slow", 1.2), startReporter(t, "equal", 1)}
 	p.watch(reporters...)
-	kinds := map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
-		"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
 	for _, s := range reporters { // increase misses a counter's first value, so the first value must be 0
 		for _, query := range kinds {
 			p.awaitRequests(fmt.Sprintf(query, "", s.hash, ""), 0)

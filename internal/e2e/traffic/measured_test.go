@@ -80,6 +80,7 @@ func TestMeasured(t *testing.T) {
 	t.Run("killed", killedWhileMeasuring)
 	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
 	t.Run("latency without a threshold", latencyWithoutThreshold)
+	t.Run("plan", planMeasuresTraffic)
 }
 
 // goodAndBadReleases releases the new versions of all stories at the same time. Bad versions are rolled back

@@ -243,20 +243,24 @@ func (w *world) killAndStart() {
 // push changes all apps, and commits and pushes the change. It returns the commit and the time.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
-	prometheus := ""
-	if w.prometheus != nil {
-		prometheus = w.prometheus.URL
-	}
 	for _, a := range w.apps {
 		a.shop = change(a.shop)
 		for name, content := range a.shop.files() {
-			content = strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String(), "NS", a.name, "PROMETHEUS", prometheus).Replace(content)
-			w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: content})
+			w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: w.filled(a, content)})
 		}
 	}
 	at := time.Now()
 	w.head = w.repo.Commit(message)
 	return w.head, at
+}
+
+// filled fills in the names and addresses in a file of an app.
+func (w *world) filled(a *app, content string) string {
+	prometheus := ""
+	if w.prometheus != nil {
+		prometheus = w.prometheus.URL
+	}
+	return strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String(), "NS", a.name, "PROMETHEUS", prometheus).Replace(content)
 }
 
 // release pushes a version of all apps. It returns the commit and the time.
