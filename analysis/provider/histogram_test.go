@@ -3,6 +3,7 @@ package provider
 import (
 	"math"
 	"net/url"
+	"os"
 	"testing"
 
 	"gitrollout.dev/gitrollout/analysis"
@@ -10,11 +11,15 @@ import (
 
 const latencies = `sum by (le) (increase(http_request_duration_seconds_bucket[60s]))`
 
-// classicReply and nativeReply have the format of Prometheus' documentation.
-var (
-	classicReply = promReply("vector", `[{"metric":{"le":"0.01"},"value":[1,"1"]},{"metric":{"le":"+Inf"},"value":[1,"4"]}]`)
-	nativeReply  = promReply("vector", `[{"metric":{},"histogram":[1,{"count":"4","sum":"2.065","buckets":[[0,"1","2","4"]]}]}]`)
-)
+// recorded returns the answer of a real Prometheus 2.42 to a query for a histogram of four requests. The test TestRecordHistograms of
+// internal/e2e/traffic has recorded the answer.
+func recorded(kind string) string {
+	body, err := os.ReadFile("testdata/prometheus-" + kind + ".json")
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
 
 const severalSeries = "the query returns several series: sum by (le)"
 
@@ -24,8 +29,10 @@ var histogramContract = contract{
 	config: "{address: '" + asReader + "/prom', query: '" + latencies + "', headers: [{key: X-Scope-OrgID, value: tenant_a}]}",
 	serve:  servePrometheus("/prom/api/v1/query", url.Values{"query": {latencies}}),
 	answers: []canned{
-		{name: "one", reply: classicReply, want: buckets(0.01, 1, math.Inf(1), 4)},
-		{name: "native", reply: nativeReply, want: buckets(1, 0, 2, 4, math.Inf(1), 4)},
+		{name: "one", reply: recorded("classic"), want: buckets(0.005, 0, 0.01, 0, 0.025, 1, 0.05, 2, 0.1, 3, 0.25, 4, 0.5, 4, 1, 4, 2.5, 4, 5, 4, 10, 4,
+			math.Inf(1), 4)},
+		{name: "native", reply: recorded("native"), want: buckets(0.018581361171917516, 0, 0.020263118041422026, 1, 0.03716272234383503, 1,
+			0.04052623608284405, 2, 0.0625, 2, 0.0681567332915786, 3, 0.125, 3, 0.1363134665831572, 4, math.Inf(1), 4)},
 		{name: "empty", reply: promReply("vector", `[]`), want: nil},
 		{name: "in another order", reply: promReply("vector", `[{"metric":{"le":"+Inf"},"value":[1,"5"]},`+
 			`{"metric":{"le":"10"},"value":[1,"4"]},`+

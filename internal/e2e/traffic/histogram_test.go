@@ -115,11 +115,11 @@ func (p *prometheus) awaitRequests(query string, requests int) (h analysis.Histo
 var kinds = map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
 	"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
 
-var record = flag.String("record", "", "`folder` for the answers of a real Prometheus, as ../../../analysis/provider/testdata")
+var answers = flag.String("record", "", "`folder` for the answers of a real Prometheus, as ../../../analysis/provider/testdata")
 
 // TestRecordHistograms writes the answers of a real Prometheus for the tests of the provider: both histograms of four requests.
 func TestRecordHistograms(t *testing.T) {
-	if *record == "" {
+	if *answers == "" {
 		t.Skip("only with -record")
 	}
 	p := startPrometheus(t, "--enable-feature=native-histograms")
@@ -134,7 +134,7 @@ func TestRecordHistograms(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		must(t, err)
-		must(t, os.WriteFile(filepath.Join(*record, "prometheus-"+kind+".json"), append(body, '\n'), 0o644))
+		must(t, os.WriteFile(filepath.Join(*answers, "prometheus-"+kind+".json"), append(body, '\n'), 0o644))
 	}
 }
 
