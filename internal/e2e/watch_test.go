@@ -21,11 +21,10 @@ func TestWatchSurvivesKills(t *testing.T) {
 	for name, isBad := range map[string]bool{"rolled back": true, "ended": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked atomic.Int64
-			var worse atomic.Bool
+			var asked, bad atomic.Int64 // bad: how many of the next answers are bad
 			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 				asked.Add(1)
-				fmt.Fprintf(rw, `{"worse": %t}`, worse.Load())
+				fmt.Fprintf(rw, `{"worse": %t}`, bad.Add(-1) >= 0)
 			}))
 			defer server.Close()
 			length := map[bool]string{true: "2h", false: "20s"}[isBad]
@@ -58,9 +57,10 @@ spec:
 				}
 				return
 			}
-			worse.Store(true)
+			bad.Store(1)
 			w.await("a failed measurement", func(s rollout.State) bool { return len(s.Analyses) == 1 && s.Analyses[0].Metrics[0].Failed == 1 })
 			w.restartAfterKill()
+			bad.Store(2)
 			back := w.await("rolled back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 			w.wantStable(first, back, 1)
 			compare.Contains(t, back.Rejected[0].Reason, "after the promotion, analysis shop/watch failed: metric worse: 3 of ")
