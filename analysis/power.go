@@ -47,11 +47,8 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	began := time.Unix(0, 0)
 	run, family := Start("", "", s.Metrics, began), s.Family
 	looks := make([]Look, len(s.Metrics))
-	for _, m := range s.Metrics {
-		if s.Family.Compared == 0 {
-			family.Compared++
-			family.Sequential += Alone(m).Sequential
-		}
+	if family.Compared == 0 {
+		family = FamilyOf(s.Metrics)
 	}
 	step := s.Metrics[0].Interval * time.Duration(max(1, s.every))
 	last, now := began, began.Add(s.Metrics[0].InitialDelay+step)
@@ -65,7 +62,7 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 			others := family
 			for j, p := range run.Metrics {
 				if j != i {
-					others.Others += EvidenceOf(p.Evidence)
+					others.Others += p.Evidence.Value()
 				}
 			}
 			got, evidence := Weigh(m, run.Metrics[i].Evidence, look, began, got, others)

@@ -20,16 +20,26 @@ type Family struct {
 	Others     float64 // sum of the other sequential tests' evidence
 }
 
-// Alone is the family of one metric.
-func Alone(m Metric) Family {
-	f := Family{Compared: 1}
-	if IsSequential(m) {
-		f.Sequential = 1
+// FamilyOf returns the family of the metrics that compare versions and can fail.
+func FamilyOf(metrics []Metric) (f Family) {
+	for _, m := range metrics {
+		if m.Compare != nil && !m.DryRun {
+			f.Compared++
+			if IsSequential(m) {
+				f.Sequential++
+			}
+		}
 	}
 	return f
 }
 
-// IsSequential reports whether a metric has a sequential test, which needs a fixed window start.
+// Alone is the family of a metric with an unshared alpha.
+func Alone(m Metric) Family {
+	m.DryRun = false
+	return FamilyOf([]Metric{m})
+}
+
+// IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
 // With a margin, a sequential test also needs an upper bound of stable's share.
@@ -73,10 +83,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
 	}
-	var at []float64
-	if before == nil {
-		at = bounds(l.latency[1])
-	} else {
+	at := bounds(l.latency[1])
+	if before != nil {
 		at = rollout.Mapped(before.Tests, func(t rollout.Test) float64 { return t.Bound })
 	}
 	for _, bound := range at {
@@ -112,9 +120,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// An answer may lack requests that were counted, because the server has lost the requests or returns them in a later
-	// answer. The two cases look alike. So a new window begins, in which no counted request counts again. In a window with
-	// a fixed start, nothing counts until the requests are back. Missing requests never reject a version.
+	// If an answer lacks counted requests, the server has lost these requests or returns them later. A new window begins,
+	// in which no counted request counts again. If the window cannot move, nothing counts until the requests are back.
 	lacks := func(all, had int) bool { return all < had-had/2 }
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) &&
 		(lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
@@ -131,7 +138,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	if look.latency != nil && got.Phase.Done() {
 		got.Value = worstBound(m, next)
 	}
-	mean := (EvidenceOf(next) + f.Others) / float64(max(1, f.Sequential))
+	mean := (next.Value() + f.Others) / float64(max(1, f.Sequential))
 	next.Limit, next.Metrics = Limit(m), f.Sequential
 	if got.Phase == Successful && mean >= next.Limit {
 		got.Phase = Failed
@@ -140,11 +147,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	return got, next
 }
 
-// EvidenceOf returns a metric's evidence that the new version is worse.
-func EvidenceOf(e *Sequential) float64 { return e.Value() }
-
 func worstBound(m Metric, e *Sequential) string {
-	value := func(t rollout.Test) float64 { return EvidenceOf(&Sequential{Tests: []rollout.Test{t}}) }
+	value := func(t rollout.Test) float64 { return (&Sequential{Tests: []rollout.Test{t}}).Value() }
 	worst := slices.MaxFunc(e.Tests, func(a, b rollout.Test) int { return cmp.Compare(value(a), value(b)) })
 	c, s := sample{worst.Canary, e.Canary}, sample{worst.Stable, e.Stable}
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)

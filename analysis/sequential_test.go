@@ -346,7 +346,7 @@ func TestMissingRequests(t *testing.T) {
 					break
 				}
 			}
-			most = max(most, EvidenceOf(evidence))
+			most = max(most, evidence.Value())
 		}
 		if t.Logf("%s: the largest evidence is %.3g", name, most); failed > 1 {
 			t.Errorf("%s: %d of 300 good releases fail", name, failed)

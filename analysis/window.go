@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"time"
@@ -22,15 +23,12 @@ var elapsed = regexp.MustCompile(`\{\{\s*(release\.)?elapsed\s*\}\}`)
 
 // WindowOf returns the shorter window of a metric's queries.
 func WindowOf(m Metric) (found Window) {
-	_, _ = eachText(m.Config, "", func(text, _ string) (string, error) {
-		for _, match := range elapsed.FindAllStringSubmatch(text, -1) {
-			w := map[bool]Window{true: WindowWeight, false: WindowRelease}[match[1] == ""]
-			if found == WindowOther || w < found {
-				found = w
-			}
+	for _, match := range elapsed.FindAllStringSubmatch(fmt.Sprint(m.Config), -1) {
+		if match[1] == "" {
+			return WindowWeight
 		}
-		return text, nil
-	})
+		found = WindowRelease
+	}
 	return found
 }
 

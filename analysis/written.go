@@ -159,14 +159,12 @@ func checkHistogram(m *Metric) error {
 
 // checkVersions refuses a comparison that asks the same about both versions. The version before has another time, too.
 func checkVersions(m *Metric) error {
-	differs := m.Compare == nil || m.Compare.Before
-	_, _ = eachText(m.Config, "", func(text, _ string) (string, error) {
-		for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
-			differs = differs || m.Pods[found[1]] == "Latest"
+	for _, found := range placeholder.FindAllStringSubmatch(fmt.Sprint(m.Config), -1) {
+		if m.Pods[found[1]] == "Latest" {
+			return nil
 		}
-		return text, nil
-	})
-	if differs {
+	}
+	if m.Compare == nil || m.Compare.Before {
 		return nil
 	}
 	return wrong("provider."+m.Provider, "use an argument that has podTemplateHashValue: Latest",

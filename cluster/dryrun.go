@@ -100,15 +100,15 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-// PodHash returns the pod-template-hash of most of a Deployment's pods; "" for other kinds.
-func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash string, err error) {
+// PodHash returns the pod-template-hash of most of a Deployment's pods; "" if it is unknown.
+func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash string) {
 	sets, err := d.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, w.Namespace, "v1")
 	if err != nil || w.Kind != "" {
-		return "", err
+		return ""
 	}
 	all, err := sets.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "", err
+		return ""
 	}
 	most := int64(0)
 	for _, s := range all.Items {
@@ -118,7 +118,7 @@ func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash strin
 			most, hash = n, s.GetLabels()[rollout.LabelPodHash]
 		}
 	}
-	return hash, nil
+	return hash
 }
 
 // anyKind reads objects of any kind, without watches.

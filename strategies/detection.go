@@ -41,10 +41,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 		return nil
 	}
 	p, f := plan.Compile(in.Spec), Predict(in)
-	var metrics []rollout.Metric
-	for _, spec := range specs {
-		metrics = append(metrics, spec.Metrics()...)
-	}
+	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...)
 	add := func(a *rollout.Analysis, step int) {
 		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
 			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step)}

@@ -35,21 +35,11 @@ func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.Analysis
 	})
 }
 
-// familyOf returns a metric's family: the metrics of a release that compare versions and can fail the release.
-func familyOf(all []rollout.Metric, m rollout.Metric) (f analysis.Family) {
-	if m.Compare == nil || m.DryRun {
-		return analysis.Alone(m)
-	}
-	for _, o := range all {
-		if o.Compare != nil && !o.DryRun {
-			f.Compared++
-			if analysis.IsSequential(o) {
-				f.Sequential++
-			}
-		}
-	}
-	if f.Compared == 0 || f.Sequential == 0 && analysis.IsSequential(m) {
-		return analysis.Alone(m) // not in the documents of the release
+// familyOf returns the family of a metric among all metrics of its release.
+func familyOf(all []rollout.Metric, m rollout.Metric) analysis.Family {
+	f := analysis.FamilyOf(all)
+	if m.Compare == nil || m.DryRun || f.Compared == 0 || f.Sequential == 0 && analysis.IsSequential(m) {
+		return analysis.Alone(m) // or the metric is not in the documents of the release
 	}
 	return f
 }
@@ -66,7 +56,7 @@ func weighed(
 			case r.Name == got.Run && p.Metric == got.Metric:
 				before = p.Evidence
 			case p.Evidence != nil && !p.DryRun && !m.DryRun:
-				f.Others += analysis.EvidenceOf(p.Evidence) - 1
+				f.Others += p.Evidence.Value() - 1
 			}
 		}
 	}

@@ -97,14 +97,14 @@ func TestEvidenceNeedsASteadyWeight(t *testing.T) {
 		for _, due := range m.due() {
 			in, step := m.input(m.state, m.settled), m.state.Progress[0].Step
 			got := due.Judge(Result{At: m.kube.Now, Value: []any{2.0, 100.0}, Stable: []any{1.0, 300.0}, Samples: -1})
-			before := analysis.EvidenceOf(Runs(in)[0].Metrics[0].Evidence)
+			before := Runs(in)[0].Metrics[0].Evidence.Value()
 			moving := got
 			moving.Since = time.Time{}
-			if now := analysis.EvidenceOf(Record(in, moving)[0].Metrics[0].Evidence); now != before {
+			if now := Record(in, moving)[0].Metrics[0].Evidence.Value(); now != before {
 				t.Errorf("at step %d a look while the weight changes moves the evidence from %g to %g", step, before, now)
 			}
 			m.runs = Record(in, got)
-			evidence[step], looks[step] = analysis.EvidenceOf(Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence), looks[step]+1
+			evidence[step], looks[step] = Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence.Value(), looks[step]+1
 			if steady := due.IsSteady; steady != (step%2 == 1) {
 				t.Errorf("at step %d the weight is steady: %t", step, steady)
 			}

@@ -52,9 +52,7 @@ func (t *Trial) Stop() { t.Run = analysis.Stop(t.Run) }
 // LacksPods reports whether a metric needs a version whose pods are unknown.
 func (t *Trial) LacksPods() bool {
 	return slices.ContainsFunc(t.Metrics, func(m rollout.Metric) bool {
-		of := t.Of
-		of.Metric = m
-		return of.lacksPods()
+		return t.Of.of(rollout.MetricProgress{}, m, analysis.Family{}).lacksPods()
 	})
 }
 

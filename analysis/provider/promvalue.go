@@ -44,10 +44,8 @@ func promValue(from string, body []byte, c *analysis.Compare) (value any, warnin
 		case c == nil:
 		case c.Histogram:
 			read = promHistogram
-		case c.By != "":
-			read = promDistinct(c.By)
 		default:
-			read = promPair
+			read = promPair(c.By)
 		}
 		values, err := read(from, answered.Data.Result)
 		return values, answered.Warnings, err
@@ -69,22 +67,40 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a pair from series with the labels n="bad" and n="of". Other series are values, as in promSeries.
-func promPair(from string, raw json.RawMessage) (any, error) {
-	var series []promSeriesOf
-	named := map[string]float64{}
-	err := call.Decode(from, raw, &series)
-	for _, one := range series {
-		name := one.Metric["n"]
-		if _, twice := named[name]; twice || one.Value == nil || name != "bad" && name != "of" {
-			return promSeries(from, raw)
+// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". Other series are
+// values, as in promSeries. With a label by, the function counts this label's values that have a series above 0.
+func promPair(by string) func(string, json.RawMessage) (any, error) {
+	return func(from string, raw json.RawMessage) (any, error) {
+		var series []promSeriesOf
+		err := call.Decode(from, raw, &series)
+		named, bad, all, labelled := map[string]float64{}, map[string]bool{}, map[string]bool{}, false
+		for _, one := range series {
+			name, value := one.Metric["n"], one.Metric[by]
+			_, twice := named[name]
+			switch isNamed := one.Value != nil && (name == "bad" || name == "of"); {
+			case by == "" && (twice || !isNamed):
+				return promSeries(from, raw)
+			case !isNamed:
+				return nil, errors.New(`the query's result has a series without n="bad" or n="of"; add the label by label_replace`)
+			}
+			named[name], labelled = float64(*one.Value), labelled || value != ""
+			if value == "" || !(*one.Value > 0) { // NaN is not above 0
+				continue
+			}
+			if all[value] = true; name == "bad" {
+				bad[value] = true
+			}
 		}
-		named[name] = float64(*one.Value)
+		switch {
+		case err != nil || len(series) == 0:
+			return []any{}, err
+		case by == "":
+			return pairOf(named), nil
+		case !labelled:
+			return nil, fmt.Errorf("the query's result has no label %s, as in sum by (%s) (increase(…))", by, by)
+		}
+		return []any{float64(len(bad)), float64(len(all))}, nil
 	}
-	if len(named) == 0 {
-		return []any{}, err
-	}
-	return pairOf(named), nil
 }
 
 // pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of" means no

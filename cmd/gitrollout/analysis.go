@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,6 @@ import (
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/reconciler/measure"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -35,10 +33,8 @@ func newAnalysis(s streams) *cobra.Command {
 }
 
 type templateOptions struct {
-	file      string
-	args      []string
-	namespace string
-	address   string
+	file, namespace, address string
+	args                     []string
 }
 
 func (o *templateOptions) register(cmd *cobra.Command) {
@@ -63,30 +59,23 @@ type writtenTemplate struct {
 func (o *templateOptions) read(s streams) (all []writtenTemplate, err error) {
 	if o.file == "-" {
 		data, err := io.ReadAll(s.in)
-		if err != nil {
-			return nil, err
-		}
-		return templatesIn("the standard input", data)
+		all, invalid := templatesIn("the standard input", data)
+		return all, cmp.Or(err, invalid)
 	}
 	err = filepath.WalkDir(o.file, func(path string, d fs.DirEntry, err error) error {
 		isNamed := path == o.file
-		switch {
-		case err != nil:
+		if err != nil {
 			return usagef("%v", err)
-		case d.IsDir() && d.Name() == ".git":
-			return fs.SkipDir
-		case d.IsDir() || !isNamed && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)):
+		}
+		if d.IsDir() || !isNamed && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			return nil
 		}
 		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		found, err := templatesIn(path, data)
+		found, invalid := templatesIn(path, data)
 		if all = append(all, found...); isNamed {
-			return err
+			err = cmp.Or(err, invalid)
 		}
-		return nil
+		return err
 	})
 	return all, err
 }
@@ -110,51 +99,21 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 
 // metrics uses the command line's arguments, and keeps all measurements.
 func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, error) {
-	all, err := o.read(s)
+	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
+		Field: func(string) (string, bool) { return "", false }}
+	for _, arg := range o.args {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, usagef("--arg %s must be NAME=VALUE", arg)
+		}
+		into := values.Plain
+		if value == "Latest" || value == "Stable" {
+			into = values.Pods
+		}
+		into[key] = value
+	}
+	metrics, declared, err := o.instantiate(s, name, values)
 	if err != nil {
-		return nil, err
-	}
-	values, err := o.values()
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	var declared []string
-	find := func(ref analysis.TemplateRef) *analysis.Template {
-		kind := map[bool]string{true: "ClusterAnalysisTemplate", false: "AnalysisTemplate"}[ref.ClusterScope]
-		same := slices.DeleteFunc(slices.Clone(all), func(t writtenTemplate) bool {
-			return t.ref.Kind != kind || t.ref.Name != ref.TemplateName
-		})
-		switch {
-		case len(same) == 0:
-			return nil
-		case len(same) > 1:
-			failed = cmp.Or(failed, usagef("%s %s is in %s and in %s; choose one file by -f", kind, ref.TemplateName,
-				same[0].file, same[1].file))
-		}
-		if failed = cmp.Or(failed, same[0].err); failed != nil {
-			return nil
-		}
-		for _, a := range same[0].Spec.Args {
-			if !slices.Contains(declared, a.Name) {
-				declared = append(declared, a.Name)
-			}
-		}
-		return same[0].Template
-	}
-	ref := analysis.TemplateRef{TemplateName: name}
-	if find(ref) == nil && failed == nil {
-		if ref.ClusterScope = true; find(ref) == nil && failed == nil {
-			names := rollout.Mapped(all, func(t writtenTemplate) string { return t.ref.Name })
-			return nil, usagef("%s has no AnalysisTemplate %s; %s", o.file, name, cmp.Or(rollout.DidYouMean(name, names),
-				"give its file by -f"))
-		}
-	}
-	metrics, err := analysis.Instantiate(find, []analysis.TemplateRef{ref}, values, o.check)
-	if err = cmp.Or(failed, err); err != nil {
-		if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.Field == "args" {
-			invalid.Fix = "give it by --arg NAME=VALUE; for a hash of pods write --arg NAME=Latest"
-		}
 		return nil, err
 	}
 	for _, arg := range o.args {
@@ -170,46 +129,59 @@ func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, err
 	return metrics, nil
 }
 
-// check validates a provider, and replaces Prometheus' address.
-func (o *templateOptions) check(kind string, config map[string]any) error {
-	if kind == "prometheus" && o.address != "" {
-		config["address"] = o.address
-	}
-	return provider.Check(kind, config)
-}
-
-func (o *templateOptions) values() (analysis.Values, error) {
-	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
-		Field: func(string) (string, bool) { return "", false }}
-	for _, arg := range o.args {
-		key, value, ok := strings.Cut(arg, "=")
-		switch {
-		case !ok:
-			return values, usagef("--arg %s must be NAME=VALUE", arg)
-		case value == "Latest" || value == "Stable":
-			values.Pods[key] = value
-		default:
-			values.Plain[key] = value
+// instantiate also returns the names of the templates' arguments.
+func (o *templateOptions) instantiate(
+	s streams, name string, values analysis.Values,
+) (metrics []rollout.Metric, declared []string, err error) {
+	all, failed := o.read(s)
+	find := func(ref analysis.TemplateRef) (found *analysis.Template) {
+		kind, file := map[bool]string{true: "ClusterAnalysisTemplate", false: "AnalysisTemplate"}[ref.ClusterScope], ""
+		for _, t := range all {
+			switch {
+			case t.ref.Kind != kind || t.ref.Name != ref.TemplateName:
+				continue
+			case file != "":
+				failed = cmp.Or(failed, usagef("%s %s is in %s and in %s; choose one file by -f", kind, t.ref.Name, file, t.file))
+			}
+			if failed, file, found = cmp.Or(failed, t.err), t.file, t.Template; t.err == nil {
+				declared = append(declared, rollout.Mapped(t.Spec.Args, func(a analysis.Arg) string { return a.Name })...)
+			}
 		}
+		return found
 	}
-	return values, nil
+	ref := analysis.TemplateRef{TemplateName: name}
+	ref.ClusterScope = find(ref) == nil
+	if find(ref) == nil && failed == nil {
+		names := rollout.Mapped(all, func(t writtenTemplate) string { return t.ref.Name })
+		return nil, nil, usagef("%s has no AnalysisTemplate %s; %s", o.file, name,
+			cmp.Or(rollout.DidYouMean(name, names), "give its file by -f"))
+	}
+	check := func(kind string, config map[string]any) error {
+		if kind == "prometheus" && o.address != "" {
+			config["address"] = o.address
+		}
+		return provider.Check(kind, config)
+	}
+	metrics, err = analysis.Instantiate(find, []analysis.TemplateRef{ref}, values, check)
+	err = cmp.Or(failed, err)
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.Field == "args" {
+		invalid.Fix = "give it by --arg NAME=VALUE; for a hash of pods write --arg NAME=Latest"
+	}
+	return metrics, declared, err
 }
 
 // newWorker returns a Worker with the given clock. The Worker connects to the cluster only for Secrets.
 func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
-	client := sync.OnceValues(func() (*cluster.Client, error) {
+	secret := func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		config, err := s.target.config()
 		if err != nil {
 			return nil, err
 		}
-		return cluster.New(config, cluster.Options{})
-	})
-	secret := func(ctx context.Context, namespace, name string) (map[string]string, error) {
-		c, err := client()
+		client, err := cluster.New(config, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}
-		return ownSecrets(c, rollout.LabelAnalysis)(ctx, namespace, name)
+		return ownSecrets(client, rollout.LabelAnalysis)(ctx, namespace, name)
 	}
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
@@ -252,12 +224,9 @@ hash of the pods (podTemplateHashValue), give --arg NAME=Latest and the hashes:
 {{release.elapsed}} count from the start of the command.
 
 It prints each measurement, and at the end the verdict of each metric. -o prints
-the record of the run instead, and the measurements on standard error. The exit code is
-
-  0  Successful, or nothing failed within --duration
-  1  Failed or Error
-  7  --duration is over, and a metric has no verdict
-  8  Inconclusive`,
+the record of the run instead, and the measurements on standard error. The exit
+code is 0 for Successful, or if nothing failed within --duration, 1 for Failed and
+Error, 7 if a metric has no verdict after --duration, and 8 for Inconclusive.`,
 		Example: `  gitrollout analysis run errors --arg hash=Latest --latest 5d8f7c9b4
   gitrollout analysis run errors -f analysis.yaml --duration 10m --address http://localhost:9090
   gitrollout analysis run errors-against-stable --arg hash=Latest --latest 5d8f7c9b4 --stable 7c6b5d4f8 -o json`,
@@ -291,29 +260,20 @@ func (c *analysisRun) run(ctx context.Context, name string) error {
 	if t.LacksPods() {
 		return usagef("the metrics need hashes of pods: add --latest and, for metrics that compare, --stable")
 	}
-	measuring, cancel := ctx, context.CancelFunc(func() {})
-	if c.duration > 0 {
-		measuring, cancel = context.WithDeadline(ctx, began.Add(c.duration))
-	}
+	measuring, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(c.duration, math.MaxInt64)))
 	defer cancel()
-	if err := c.measure(measuring, t); err != nil {
+	if err := cmp.Or(c.measure(measuring, t), ctx.Err()); err != nil {
 		return err
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	t.Stop()
-	draw := func() string {
+	err = c.output.show(c.streams, t.Run, func() string {
 		return strings.Join(append(rollout.Evidence([]rollout.AnalysisRun{t.Run}), strings.TrimSuffix(
 			fmt.Sprintf("%s: %s, %s", name, t.Run.Phase, t.Run.Message), ", ")), "\n") + "\n"
-	}
-	if err := c.output.show(c.streams, t.Run, draw); err != nil {
-		return err
-	}
-	if code := verdictCode(t); code != exitOK {
+	})
+	if code := verdictCode(t); err == nil && code != exitOK {
 		return silent(code)
 	}
-	return nil
+	return err
 }
 
 func isEndless(m rollout.Metric) bool { return m.Count == 0 && m.ConsecutiveSuccessLimit == 0 }
@@ -334,15 +294,14 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 			}
 			continue
 		}
-		got := make([]strategies.Measured, len(due))
-		source.Each(len(due), len(due), func(i int) { got[i] = worker.Take(ctx, rollout.App{}, due[i]) })
-		if ctx.Err() != nil {
-			return nil // an interrupted measurement does not count
-		}
-		for _, m := range got {
-			t.Take(m)
-			text := strings.TrimSpace(m.Value + "  " + m.Message)
-			_, err := fmt.Fprintf(lines, "%s  %-20s  %-12s  %s\n", m.At.Format(time.TimeOnly), m.Metric, m.Phase, text)
+		for _, m := range due {
+			got := worker.Take(ctx, rollout.App{}, m)
+			if ctx.Err() != nil {
+				return nil // a measurement that was interrupted does not count
+			}
+			t.Take(got)
+			text := strings.TrimSpace(got.Value + "  " + got.Message)
+			_, err := fmt.Fprintf(lines, "%s  %-20s  %-12s  %s\n", got.At.Format(time.TimeOnly), got.Metric, got.Phase, text)
 			if err != nil {
 				return err
 			}

@@ -60,16 +60,11 @@ Prometheus still has. So a template can be tried before a release depends on it.
 
 The state branch says when each release was at which step, and which hashes its pods
 had. The analysis begins at the end of the release's first step, as in the background
-of a release, and ends at the promotion or the rollback. Each query is evaluated at
-the time of the measurement, and {{elapsed}} counts from the step of that time.
+of a release, and ends at the promotion or the rollback.
 
 TEMPLATE and its arguments work as in "gitrollout analysis run". With --arg
-NAME=Latest, an argument is the hash of each release's own pods. A release whose
-record has no hashes, as records of older versions of gitrollout, is not replayed.
-Only metrics of prometheus can be replayed.
-
---from and --to take a time (2026-11-20T12:00:00Z), a day (2026-11-20) or how long
-ago it was (720h).`,
+NAME=Latest, an argument is the hash of each release's own pods. A release without
+hashes on record is not replayed. Only metrics of prometheus can be replayed.`,
 		Example: `  gitrollout analysis backtest errors --arg hash=Latest --address http://localhost:9090
   gitrollout analysis backtest errors shop -f analysis.yaml --from 2026-11-01 --to 2026-12-01
   gitrollout analysis backtest errors --arg hash=Latest -o json | jq '.releases[] | select(.verdict == "Failed")'`,
@@ -80,47 +75,38 @@ ago it was (720h).`,
 	}
 	register(cmd, &c.templateOptions)
 	c.output.register(cmd, "json", "yaml")
-	cmd.Flags().StringVar(&c.from, "from", "720h", "replay releases that began at this `time` or later")
+	cmd.Flags().StringVar(&c.from, "from", "720h", "replay releases that began at this `time`, day or duration ago, or later")
 	cmd.Flags().StringVar(&c.to, "to", "0s", "replay releases that began before this `time`")
 	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	return cmd
 }
 
-func (c *backtestCommand) run(ctx context.Context, name string, apps []string) (err error) {
-	now, out := time.Now(), backtest{Template: name}
-	out.From, err = momentOf("--from", c.from, now)
-	if err == nil {
-		out.To, err = momentOf("--to", c.to, now)
-	}
-	if err != nil {
-		return err
-	}
+func (c *backtestCommand) run(ctx context.Context, name string, apps []string) error {
+	now := time.Now()
+	from, errFrom := momentOf("--from", c.from, now)
+	to, errTo := momentOf("--to", c.to, now)
 	metrics, err := c.metrics(c.streams, name)
-	if err != nil {
+	if err := cmp.Or(errFrom, errTo, err); err != nil {
 		return err
 	}
 	for _, m := range metrics {
 		if m.Provider != "prometheus" {
-			return usagef("metric %s is measured by %s, which has no history here: only prometheus can be replayed", m.Name,
-				m.Provider)
+			return usagef("metric %s is measured by %s, but only prometheus can be replayed", m.Name, m.Provider)
 		}
 	}
 	w, err := openWorld(ctx, &c.source, c.streams)
-	if err == nil {
-		out.Releases, err = slowly(c.streams, "reading the history of "+w.Config().StateBranch,
-			func() ([]replay, error) { return c.releases(ctx, w, apps, out.From, out.To) })
-	}
 	if err != nil {
 		return err
 	}
-	what := "replaying " + rollout.Count(len(out.Releases), "release")
-	_, err = slowly(c.streams, what, func() (any, error) {
-		source.Each(len(out.Releases), 4, func(i int) { c.replay(ctx, &out.Releases[i], metrics) })
-		return nil, ctx.Err()
+	all, err := slowly(c.streams, "replaying the history of "+w.Config().StateBranch, func() ([]replay, error) {
+		all, err := c.releases(ctx, w, apps, from, to)
+		source.Each(len(all), 4, func(i int) { c.replay(ctx, &all[i], metrics) })
+		return all, cmp.Or(err, ctx.Err())
 	})
 	if err != nil {
 		return err
 	}
+	out := backtest{name, from, to, all}
 	return c.output.show(c.streams, out, out.String)
 }
 
@@ -142,16 +128,14 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 func (c *backtestCommand) releases(
 	ctx context.Context, w *console.Session, apps []string, from, to time.Time,
 ) (all []replay, err error) {
+	if len(apps) == 0 {
+		apps = rollout.Mapped(w.Tip.Apps, func(a rollout.App) string { return a.Name })
+	}
 	for _, app := range apps {
 		if _, err := w.App(app); err != nil {
 			return nil, err
 		}
-	}
-	for _, app := range w.Tip.Apps {
-		if len(apps) > 0 && !slices.Contains(apps, app.Name) {
-			continue
-		}
-		h, err := w.History(ctx, app.Name, c.depth, c.depth)
+		h, err := w.History(ctx, app, c.depth, c.depth)
 		if err != nil {
 			return nil, err
 		}
@@ -159,17 +143,14 @@ func (c *backtestCommand) releases(
 			if p.Started.Before(from) || !p.Started.Before(to) || p.Ended == nil {
 				continue
 			}
-			var workloads []rollout.Workload
+			first := len(all)
 			for _, t := range p.Transitions {
 				for _, pr := range t.Progress {
-					if !slices.Contains(workloads, pr.Workload) {
-						workloads = append(workloads, pr.Workload)
+					if !slices.ContainsFunc(all[first:], func(r replay) bool { return r.Workload == pr.Workload }) {
+						all = append(all, replay{App: app, Workload: pr.Workload, Hash: p.Hash, Commit: p.Commit, Subject: p.Subject,
+							Started: p.Started, Outcome: p.Outcome, past: p})
 					}
 				}
-			}
-			for _, workload := range workloads {
-				all = append(all, replay{App: app.Name, Workload: workload, Hash: p.Hash, Commit: p.Commit, Subject: p.Subject,
-					Started: p.Started, Outcome: p.Outcome, past: p})
 			}
 		}
 	}
@@ -196,15 +177,12 @@ func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 
 // replay runs the analysis with a clock that jumps to each measurement.
 func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollout.Metric) {
-	var longest time.Duration
+	longest := slices.Max(rollout.Mapped(metrics, func(m rollout.Metric) time.Duration { return m.Interval }))
 	steps, ended := r.steps()
 	first := slices.IndexFunc(steps, func(p rollout.Progress) bool { return p.Step > 0 })
 	if first < 0 {
 		r.Message = "the release ended at its first step"
 		return
-	}
-	for _, m := range metrics { // the end may be between two measurements
-		longest = max(longest, m.Interval)
 	}
 	last := steps[len(steps)-1]
 	clock := rollout.Second(steps[first].Entered)
@@ -217,11 +195,17 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		return
 	}
 	worker := newWorker(ctx, c.streams, func() time.Time { return clock }, true)
-	for at := first; !t.Run.Phase.Done() && ctx.Err() == nil; {
-		for at+1 < len(steps) && !steps[at+1].Entered.After(clock) {
-			at++
+	at, before := first, 0 // the weight before the step
+	for _, p := range steps[:first] {
+		before = p.Weight
+	}
+	for !t.Run.Phase.Done() && ctx.Err() == nil {
+		for ; at+1 < len(steps) && !steps[at+1].Entered.After(clock); at++ {
+			if steps[at+1].Step > steps[at].Step {
+				before = steps[at].Weight
+			}
 		}
-		t.Of.Since, t.Of.IsSteady = steps[at].Entered, isSteadyAt(steps[:at+1])
+		t.Of.Since, t.Of.IsSteady = steps[at].Entered, steps[at].Weight == before
 		due, next := t.Due(clock)
 		for _, m := range due {
 			t.Take(worker.Take(ctx, rollout.App{}, m))
@@ -229,52 +213,32 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		if len(due) > 0 {
 			r.At, next = new(clock), clock.Add(time.Second)
 		}
-		if next.IsZero() || !next.Before(ended.Add(longest)) {
+		if next.IsZero() || !next.Before(ended.Add(longest)) { // the recorded end may be between two measurements
 			break
 		}
 		clock = next
 	}
-	r.conclude(t)
-}
-
-// isSteadyAt reports whether the last step keeps the weight, which begins with 0.
-func isSteadyAt(steps []rollout.Progress) bool {
-	last, weight := steps[len(steps)-1], 0
-	for _, p := range steps {
-		if p.Step < last.Step {
-			weight = p.Weight
-		}
-	}
-	return weight == last.Weight
-}
-
-func (r *replay) conclude(t *strategies.Trial) {
 	isMeasured := slices.ContainsFunc(t.Run.Metrics, func(p rollout.MetricProgress) bool { return p.Count > 0 })
 	switch t.Stop(); {
 	case t.Run.Phase != analysis.Stopped:
 		r.Message = t.Run.Message
 	case !isMeasured && r.At != nil:
-		last, _ := t.Run.Metrics[0].Last()
-		r.Message = "no measurement: " + cmp.Or(last.Message, "no data")
+		p, _ := t.Run.Metrics[0].Last()
+		r.Message = "no measurement: " + cmp.Or(p.Message, "no data")
 	}
 	r.Verdict = t.Run.Phase
 }
 
 func (b backtest) String() string {
 	var text strings.Builder
-	var replayed, refused, wasBad, found int
+	n := map[[2]bool]int{} // replayed releases: whether the release would have been rejected, and was rejected
 	for _, r := range b.Releases {
-		says := string(r.Verdict)
+		says := cmp.Or(string(r.Verdict), "not replayed")
 		isBad := r.Verdict == analysis.Failed || r.Verdict == analysis.Errored
-		if r.Verdict == "" {
-			says = "not replayed"
-		} else if replayed++; r.Outcome == status.Refused {
-			wasBad++
+		if r.Verdict != "" {
+			n[[2]bool{isBad, r.Outcome == status.Refused}]++
 		}
 		if isBad {
-			if refused++; r.Outcome == status.Refused {
-				found++
-			}
 			says += " after " + r.At.Sub(r.Started).String()
 		}
 		if r.Message != "" {
@@ -283,7 +247,9 @@ func (b backtest) String() string {
 		fmt.Fprintf(&text, "%s  %-16s  %s  %-10s  %s\n", r.Started.UTC().Format("2006-01-02 15:04Z"), r.Workload.Name,
 			rollout.ShortID(r.Commit), r.Outcome, says)
 	}
+	found, wrong := n[[2]bool{true, true}], n[[2]bool{true, false}]
+	wasBad, others := found+n[[2]bool{false, true}], wrong+n[[2]bool{}]
 	fmt.Fprintf(&text, "%s replayed, %d would have been rejected: %d of %d that were rejected, and %d of %d others\n",
-		rollout.Count(replayed, "release"), refused, found, wasBad, refused-found, replayed-wasBad)
+		rollout.Count(wasBad+others, "release"), found+wrong, found, wasBad, wrong, others)
 	return text.String()
 }

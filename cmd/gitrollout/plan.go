@@ -50,10 +50,9 @@ be merged into, and say for each app that changes:
 
 It needs the git command and a working copy. With --context, it asks the cluster
 whether an app without a record would be adopted or held, and Prometheus for the
-requests that analyses compare, as the base branch says. The stable and
-the rejected versions are read from the state branch; where that cannot be read,
-the base counts as the stable version. The base is the commit at which the
-branches parted, or the newest commit of --base if the working copy does not know it.
+requests that the base's analyses compare. The stable and the rejected versions are
+read from the state branch, or else the base counts as the stable version. The base is
+the commit at which the branches parted, or the newest commit of --base.
 
 -o markdown is a comment for a pull request. In a CI job of GitHub, GitLab, Gitea or
 Forgejo, --comment makes it the one comment of the job's pull request, with
@@ -177,24 +176,19 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	return p, err
 }
 
-const trafficPeriod, trafficTimeout = 5 * time.Minute, 5 * time.Second
-
-// traffic measures the requests to a workload's serving pods, by the workload's compared metrics.
+// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics.
 func (c *planCommand) traffic(ctx context.Context, server *cluster.DryRunner, s rollout.Spec) rollout.AnalysisRun {
-	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	began := time.Now().Add(-5 * time.Minute)
 	metrics := slices.DeleteFunc(s.ReleaseMetrics(), func(m rollout.Metric) bool {
 		return m.Compare == nil || m.Provider != "prometheus"
 	})
-	now := time.Now()
-	of := strategies.Measure{Workload: s.Workload, Since: now.Add(-trafficPeriod), ReleaseSince: now.Add(-trafficPeriod),
-		IsSteady: true}
-	if len(metrics) > 0 {
-		of.Latest, _ = server.PodHash(ctx, s.Workload) // without a hash, the plan assumes rates
-		of.Stable = of.Latest
-	}
-	t := strategies.NewTrial(s.Workload.Name, metrics, of, of.Since)
-	if due, _ := t.Due(now); !t.LacksPods() {
+	hash := server.PodHash(ctx, s.Workload)
+	t := strategies.NewTrial(s.Workload.Name, metrics, strategies.Measure{
+		Workload: s.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
+	}, began)
+	if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes rates
 		for _, m := range due {
 			t.Take(newWorker(ctx, c.streams, time.Now, false).Take(ctx, rollout.App{}, m))
 		}

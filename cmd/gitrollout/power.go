@@ -36,17 +36,16 @@ func (s *share) Type() string { return "share" }
 
 type powerCommand struct {
 	streams
-	output                   outputOption
-	stable, canary, increase share
-	weight                   float64 // percent
-	metrics, runs            int
-	metric                   analysis.Metric
-	setting                  analysis.Setting
-	seed                     uint64
+	output        outputOption
+	weight        float64 // percent
+	metrics, runs int
+	metric        analysis.Metric
+	setting       analysis.Setting
+	seed          uint64
 }
 
 func newPower(s streams) *cobra.Command {
-	c := &powerCommand{streams: s, stable: 0.01, canary: 0.02}
+	c := &powerCommand{streams: s, setting: analysis.Setting{Stable: 0.01, Canary: 0.02}}
 	c.metric = analysis.Metric{Compare: &analysis.Compare{}, Retention: 1, Config: map[string]any{"query": "{{elapsed}}"}}
 	cmd := &cobra.Command{
 		Use:   "power",
@@ -65,15 +64,15 @@ Equal flags print equal numbers. It needs neither a cluster nor a network.`,
 	}
 	c.output.register(cmd, "json", "yaml")
 	flags := cmd.Flags()
-	flags.Var(&c.stable, "stable", "stable's share of bad requests")
-	flags.Var(&c.canary, "canary", "the new version's share of bad requests")
+	flags.Var((*share)(&c.setting.Stable), "stable", "stable's share of bad requests")
+	flags.Var((*share)(&c.setting.Canary), "canary", "the new version's share of bad requests")
 	flags.Float64Var(&c.setting.Rate, "canary-rate", 20, "`requests` per second to the new version")
 	flags.Float64Var(&c.weight, "weight", 20, "the new version's `percent` of all requests")
 	flags.DurationVar(&c.metric.Interval, "interval", 10*time.Second, "time between measurements")
 	flags.IntVar(&c.metric.Count, "count", 60, "number of measurements")
 	flags.IntVar(&c.metrics, "metrics", 1, "number of compared metrics, each with these shares")
 	flags.Float64Var(&c.metric.Compare.Confidence, "confidence", 0.999, "as in the metric's field compare")
-	flags.Var(&c.increase, "max-increase", "as in the metric's field compare")
+	flags.Var((*share)(&c.metric.Compare.MaxIncrease), "max-increase", "as in the metric's field compare")
 	flags.IntVar(&c.runs, "runs", 400, "number of simulated releases")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the random numbers")
 	return cmd
@@ -94,8 +93,7 @@ func (c *powerCommand) run() error {
 	case !(p >= 0.5 && p < 1):
 		return usagef("--confidence %g is not within 0.5..1", p)
 	}
-	c.metric.Compare.MaxIncrease = float64(c.increase)
-	c.setting.Stable, c.setting.Canary, c.setting.Weight = float64(c.stable), float64(c.canary), c.weight/100
+	c.setting.Weight = c.weight / 100
 	for i := range c.metrics {
 		c.metric.Name = strconv.Itoa(i)
 		c.setting.Metrics = append(c.setting.Metrics, c.metric)

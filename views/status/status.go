@@ -96,10 +96,9 @@ type Metric struct {
 func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]analysis.Known{}
 	for _, r := range runs {
-		of := analysis.Known{Since: r.Started, ReleaseSince: r.Started}
-		if in.State.Release != nil {
-			of.ReleaseSince = in.State.Release.Since
-		} else if r.IsWatch() && in.State.Watch != nil {
+		release := cmp.Or(in.State.Release, &rollout.Release{Since: r.Started})
+		of := analysis.Known{Since: r.Started, ReleaseSince: release.Since}
+		if r.IsWatch() && in.State.Watch != nil {
 			of.ReleaseSince = in.State.Watch.Began
 		}
 		for _, p := range r.Metrics {
@@ -118,9 +117,7 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Work
 		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == spec.Workload.String() })
 		for _, m := range spec.Metrics() {
 			known, is := measured[m.Name]
-			if w.Entered != nil {
-				known.Since = rollout.Later(known.Since, *w.Entered)
-			}
+			known.Since = rollout.Later(known.Since, *cmp.Or(w.Entered, &time.Time{}))
 			for _, query := range queriesOf(m, w) {
 				if !known.At.IsZero() {
 					query = known.WithElapsed(query)
