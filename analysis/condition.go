@@ -18,8 +18,8 @@ type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition refuses an invalid condition. Errors that depend on the result appear later.
-func CheckCondition(condition string) error {
+// checkCondition refuses an invalid condition. Errors that depend on the result appear at a measurement.
+func checkCondition(condition string) error {
 	if condition == "" {
 		return nil
 	}

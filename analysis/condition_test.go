@@ -79,18 +79,18 @@ func TestJudge(t *testing.T) {
 func TestCheckCondition(t *testing.T) {
 	for _, good := range []string{"", "result >= 0.95", "result[0] < 5 && len(result) > 0", "result.a.b == 'x'",
 		"isNaN(result) || asFloat(result) < 1", "default(result, 0) < 1"} {
-		if err := CheckCondition(good); err != nil {
+		if err := checkCondition(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	if err := CheckCondition("result > {{args.x}}"); err == nil || !strings.Contains(err.Error(), "{{args.x}}") {
+	if err := checkCondition("result > {{args.x}}"); err == nil || !strings.Contains(err.Error(), "{{args.x}}") {
 		t.Errorf("an argument that is not filled in: %v", err)
 	}
-	if err := CheckCondition("result > {{ release.elapsed }}"); err == nil || !strings.Contains(err.Error(), "{{ release.elapsed }}: only") {
+	if err := checkCondition("result > {{ release.elapsed }}"); err == nil || !strings.Contains(err.Error(), "{{ release.elapsed }}: only") {
 		t.Errorf("a condition with the time: %v", err)
 	}
 	for _, bad := range []string{"result >", "result[", "foo(result)", "result = 1", "1 +"} {
-		if err := CheckCondition(bad); err == nil {
+		if err := checkCondition(bad); err == nil {
 			t.Errorf("%q is taken for a condition", bad)
 		}
 	}

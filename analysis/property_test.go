@@ -99,7 +99,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw, condition string, samples int) {
 		var result any
-		if json.Unmarshal([]byte(raw), &result) != nil || CheckCondition(condition) != nil {
+		if json.Unmarshal([]byte(raw), &result) != nil || checkCondition(condition) != nil {
 			return
 		}
 		for _, onNoData := range []NoData{NoDataError, NoDataWait, NoDataPass, NoDataFail} {

@@ -354,8 +354,8 @@ func TestMissingRequests(t *testing.T) {
 	}
 }
 
-// TestMissingRequestsBeginAWindow checks the evidence after an answer without most requests: a new window, whose requests count from zero. In
-// a window that gitrollout cannot move, the evidence waits until the requests are back.
+// TestMissingRequestsBeginAWindow checks the evidence after an answer without most requests: a new window, whose requests count from zero.
+// In a window that gitrollout cannot move, the evidence waits until the requests are back.
 func TestMissingRequestsBeginAWindow(t *testing.T) {
 	at := noon.Add(time.Minute)
 	for name, tc := range map[string]struct {
@@ -401,7 +401,8 @@ func TestOtherVersion(t *testing.T) {
 			{[2]string{"1000 of 100000 (1%), " + name + " 0 of 10 (0%)", ""}, texts(rate, []any{1000.0, 100000.0}, []any{0.0, 10.0})},
 			{[2]string{"", name + ": 3 is not [bad, all]"}, texts(rate, []any{3.0, 100.0}, 3.0)},
 			{[2]string{"100 requests, " + name + " 50", ""}, texts(latency, latencies(100, 0.1), latencies(50, 0.1))},
-			{[2]string{"above 0.01: 90484 of 100000 (90.5%), " + name + " 147152 of 400000 (36.8%)", "worse than " + name + ": evidence +Inf, limit 2e+03"},
+			{[2]string{"above 0.01: 90484 of 100000 (90.5%), " + name + " 147152 of 400000 (36.8%)",
+				"worse than " + name + ": evidence +Inf, limit 2e+03"},
 				texts(latency, latencies(100_000, 0.1), latencies(400_000, 0.01))},
 		} {
 			compare.CheckNamed(t, name, c.want, c.got)

@@ -259,6 +259,7 @@ func TestRefused(t *testing.T) {
 	cloudWatch := func(fields, queries string) string {
 		return "{args: [{name: hash}], metrics: [{name: m, " + fields + ", provider: {cloudWatch: {metricDataQueries: [" + queries + "]}}}]}"
 	}
+	const web = "spec.metrics[0].provider.web: "
 	const sameVersion = "is the same for both versions, so compare would compare a version with itself"
 	const noPair = "are not bad and of, which compare needs"
 	const cloudWatchField = "spec.metrics[0].provider.cloudWatch.metricDataQueries: "
@@ -322,9 +323,9 @@ func TestRefused(t *testing.T) {
 			"spec.metrics[0].compare.by: conflicts with histogram"},
 		"By": {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: '{{args.hash}}'}}}], " +
 			"args: [{name: hash}]}", ""},
-		"Itself":        {metric("compare: {to: stable}"), "spec.metrics[0].provider.web: " + sameVersion},
-		"ItsRegion":     {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "region"), "spec.metrics[0].provider.web: " + sameVersion},
-		"StableItself":  {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "stable"), "spec.metrics[0].provider.web: " + sameVersion},
+		"Itself":        {metric("compare: {to: stable}"), web + sameVersion},
+		"ItsRegion":     {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "region"), web + sameVersion},
+		"StableItself":  {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "stable"), web + sameVersion},
 		"ItselfBefore":  {"{metrics: [{name: m, compare: {to: before}, provider: {prometheus: {query: q}}}]}", ""},
 		"DatadogItself": {datadog("compare: {to: stable}", "queries: {bad: a, of: b}"), "spec.metrics[0].provider.datadog: " + sameVersion},
 		"DatadogPair":   {datadog("compare: {to: stable}", "queries: {bad: a, of: '{{args.hash}}'}"), ""},
@@ -338,8 +339,9 @@ func TestRefused(t *testing.T) {
 			"spec.metrics[0].provider.datadog.formula: is missing, but there are 2 queries"},
 		"DatadogBlank": {datadog("count: 1", "formula: '', queries: {bad: a, of: b}"),
 			"spec.metrics[0].provider.datadog.formula: is missing, but there are 2 queries"},
-		"DatadogRatio":      {datadog("count: 1", "formula: bad / of, queries: {bad: a, of: b}"), ""},
-		"CloudWatchPair":    {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: true}, {id: c, returnData: false, label: '{{args.hash}}'}"), ""},
+		"DatadogRatio": {datadog("count: 1", "formula: bad / of, queries: {bad: a, of: b}"), ""},
+		"CloudWatchPair": {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: true}, "+
+			"{id: c, returnData: false, label: '{{args.hash}}'}"), ""},
 		"CloudWatchNoPair":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: all}"), cloudWatchField + noPair},
 		"CloudWatchHidden":  {cloudWatch("compare: {to: stable}", "{id: bad}, {id: of, returnData: false}"), cloudWatchField + noPair},
 		"CloudWatchNothing": {cloudWatch("compare: {to: stable}", "1"), cloudWatchField + noPair},

@@ -109,7 +109,7 @@ func check(m *Metric) error {
 	for _, c := range []struct{ field, condition string }{
 		{"successCondition", m.SuccessCondition}, {"failureCondition", m.FailureCondition}, {"startWhen", m.StartWhen},
 	} {
-		if err := CheckCondition(c.condition); err != nil {
+		if err := checkCondition(c.condition); err != nil {
 			return wrong(c.field, "", "%q %v", c.condition, err)
 		}
 	}

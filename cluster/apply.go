@@ -67,7 +67,7 @@ func (c *Client) toApply(
 	}
 	for _, d := range all {
 		k, err := c.kinds.of(ctx, d.gvk)
-		if errors.Is(err, ErrUnknownKind) && defined(all, d) {
+		if errors.Is(err, errUnknownKind) && defined(all, d) {
 			todo = append(todo, d)
 			continue
 		}

@@ -69,7 +69,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	if known := new(Error); errors.As(err, &known) {
 		return err
 	}
-	if errors.Is(err, ErrUnknownKind) {
+	if errors.Is(err, errUnknownKind) {
 		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 		e := &Error{Ref: ref, Reason: UnknownKind, Err: err,
 			Msg: fmt.Sprintf("kind %s is not known to the cluster", kind), Fix: "install its CRD"}

@@ -43,7 +43,7 @@ func (c *Client) OtherOwners(
 			return nil, err
 		}
 		d.kind, err = c.kinds.of(ctx, d.gvk)
-		if errors.Is(err, ErrUnknownKind) {
+		if errors.Is(err, errUnknownKind) {
 			continue
 		}
 		if err == nil {
@@ -101,7 +101,7 @@ func (a anyKind) live(ctx context.Context, ref rollout.Ref, version string) (*un
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, found, err := a.get(ctx, ref, version)
-	if errors.Is(err, ErrUnknownKind) {
+	if errors.Is(err, errUnknownKind) {
 		return nil, nil
 	}
 	return found, err

@@ -25,7 +25,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)
 		cancel()
-		if errors.Is(err, ErrUnknownKind) {
+		if errors.Is(err, errUnknownKind) {
 			objects, err = nil, nil
 		}
 		c.workloads.looked(t, objects, err)

@@ -77,8 +77,8 @@ func (c *Client) Removable(
 // candidate returns the live object, or nil if missing or another app's or cluster's.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
-	if errors.Is(err, ErrUnknownKind) {
-		return nil, nil, nil // deleted with the CRD
+	if errors.Is(err, errUnknownKind) {
+		return nil, nil, nil // the deletion of the CRD has deleted all objects of the kind
 	}
 	if err != nil {
 		return nil, nil, err

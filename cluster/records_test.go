@@ -523,7 +523,7 @@ func TestRefusalsAreSorted(t *testing.T) {
 			answer(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"),
 			answer(409, metav1.StatusReasonConflict, "the object has been modified"),
 		},
-		UnknownKind: {fmt.Errorf("x: %w", ErrUnknownKind)},
+		UnknownKind: {fmt.Errorf("x: %w", errUnknownKind)},
 		Unexpected:  {answer(418, "", "I am a teapot")},
 	}
 	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}
@@ -609,8 +609,8 @@ func TestRefusalsInWords(t *testing.T) {
 				"give the reconciler's user the same rights, or the verbs escalate and bind for this kind"},
 		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
 		"no login":   {answer(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
-		"of no kind": {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
-		"of the core": {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"},
+		"of no kind": {fmt.Errorf("x: %w", errUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
+		"of the core": {fmt.Errorf("x: %w", errUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"},
 			"Thing one: kind Thing is not known to the cluster; install its CRD"},
 		"a wrong word": {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},
 		"a Secret": {invalid("all", cause("data[s3cr3t]", "s3cr3t"), cause("data[other]", "x"), cause("type", "x"), cause("s3cr3t", "x")),

@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// ErrUnknownKind means that the API server does not serve a kind.
-var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
+// errUnknownKind is the error for a kind that the API server does not serve.
+var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is ErrUnknownKind for a kind in another version.
+// unserved is the errUnknownKind for a kind that the API server serves in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
 	return fmt.Sprintf("is not served by the cluster as %s, but as %s", e.asked, e.served)
 }
 
-func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
+func (e unserved) Is(target error) bool { return target == errUnknownKind }
 
 // resources maps kinds to API resources. Only a call for an unknown kind waits for discovery, because its CRD may be
 // new. client-go's deferred mapper would make all calls wait.
@@ -45,7 +45,7 @@ type look struct {
 	err    error
 }
 
-// find returns ErrUnknownKind only if the group's server answered.
+// find returns a kind's resource. If the group's server did not answer, the error is not errUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -60,7 +60,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if other, err := l.mapper.RESTMapping(gvk.GroupKind()); err == nil {
 		return nil, unserved{asked: gvk.Version, served: other.GroupVersionKind.Version}
 	}
-	return nil, ErrUnknownKind
+	return nil, errUnknownKind
 }
 
 // candid stores API groups' errors, which restmapper ignores.

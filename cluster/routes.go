@@ -15,7 +15,7 @@ import (
 // WatchRoutes watches kinds of routes, so that Observe returns another process's routes.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
-		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
+		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
 			return explain(err, ref, "list and watch")
 		}
 	}

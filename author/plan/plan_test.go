@@ -92,8 +92,10 @@ func must(t testing.TB, err error) {
 func TestTraffic(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/compared.txtar")
 	must(t, err)
-	run := rollout.AnalysisRun{Name: "shop", Metrics: []rollout.MetricProgress{{Metric: "errors", Measurements: []rollout.Measurement{{At: now}},
+	run := rollout.AnalysisRun{Name: "shop", Metrics: []rollout.MetricProgress{{
+		Metric: "errors", Measurements: []rollout.Measurement{{At: now}},
 		Evidence: &rollout.Sequential{Since: now.Add(-5 * time.Minute), Stable: 3600, Tests: []rollout.Test{{Stable: 180}}}}}}
+	shop := rollout.Workload{Namespace: "shop", Name: "shop"}
 	const measured, assumed = "12/s 0.05", "1/s 0.01 10/s 0.01 100/s 0.01"
 	for name, c := range map[string]struct {
 		change func(*Input)
@@ -103,7 +105,8 @@ func TestTraffic(t *testing.T) {
 		"without a record": {func(*Input) {}, run, measured},
 		"at rest":          {func(in *Input) { in.State = stateOf("verified", *in); in.State.Verified = nil }, run, measured},
 		"in a release": {func(in *Input) {
-			in.State = &rollout.State{App: "shop", Phase: rollout.Paused, Stable: &rollout.Release{Hash: "h1-1"}, Release: &rollout.Release{Hash: "h1-2"}}
+			in.State = stateOf("in flight", *in)
+			in.State.Stable = &rollout.Release{Hash: "h1-1", Templates: map[rollout.Workload]rollout.Hash{shop: "h1-1"}}
 		}, run, assumed},
 		"without an answer":          {func(*Input) {}, rollout.AnalysisRun{Name: "shop"}, assumed},
 		"without a document in base": {func(in *Input) { in.Base.Render.Specs = nil }, run, assumed},

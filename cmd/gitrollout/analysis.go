@@ -167,7 +167,7 @@ func (o *templateOptions) instantiate(
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.Field == "args" {
 		invalid.Fix = "give it by --arg NAME=VALUE; for a hash of pods write --arg NAME=Latest"
 	}
-	return metrics, declared, err
+	return metrics, slices.Compact(slices.Sorted(slices.Values(declared))), err
 }
 
 // newWorker returns a Worker with the given clock. The Worker connects to the cluster only for Secrets.

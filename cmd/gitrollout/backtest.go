@@ -75,7 +75,7 @@ hashes on record is not replayed. Only metrics of prometheus can be replayed.`,
 	}
 	register(cmd, &c.templateOptions)
 	c.output.register(cmd, "json", "yaml")
-	cmd.Flags().StringVar(&c.from, "from", "720h", "replay releases that began at this `time`, day or duration ago, or later")
+	cmd.Flags().StringVar(&c.from, "from", "720h", "replay releases since this `time`, day or duration ago")
 	cmd.Flags().StringVar(&c.to, "to", "0s", "replay releases that began before this `time`")
 	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	return cmd

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWatchSurvivesKills kills gitrollout in the middle of a watch, and again after the first failed measurement. The watch goes on from the
-// record: a version that has become bad is rolled back once, after as many failed measurements as without kills. The watch of a good version
-// ends at its recorded time.
+// TestWatchSurvivesKills kills gitrollout in the middle of a watch, and again after the first failed measurement. The watch goes on from
+// the record: a version that has become bad is rolled back once, after as many failed measurements as without kills. The watch of a good
+// version ends at its recorded time.
 func TestWatchSurvivesKills(t *testing.T) {
 	t.Parallel()
 	for name, isBad := range map[string]bool{"rolled back": true, "ended": false} {

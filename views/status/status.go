@@ -92,7 +92,7 @@ type Metric struct {
 	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
-// metricsOf returns the measured metrics. Queries have the workloads' pod hashes, and the times of the last measurement.
+// metricsOf returns the measured metrics. Queries have the workloads' pod hashes and the last measurement's times.
 func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]analysis.Known{}
 	for _, r := range runs {

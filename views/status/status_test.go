@@ -481,7 +481,8 @@ func TestElapsedInQueries(t *testing.T) {
 	} {
 		in := paused()
 		in.State.Release.Since = noon
-		in.Head.Render.Specs[0].Canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Config: map[string]any{"query": query}}}}
+		metric := rollout.Metric{Name: "errors", Config: map[string]any{"query": query}}
+		in.Head.Render.Specs[0].Canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{metric}}
 		in.State.Analyses = []rollout.AnalysisRun{c.run}
 		c.change(&in)
 		compare.Check(t, want, Of(in, "prod", nil).Metrics[0].Query)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// planMeasuresTraffic checks that a plan with a cluster takes the rate of requests and the share of bad requests from the real Prometheus. If
-// Prometheus does not answer, the plan shows a line for each of three rates.
+// planMeasuresTraffic checks that a plan with a cluster takes the rate of requests and the share of bad requests from the real Prometheus.
+// If Prometheus does not answer, the plan shows a line for each of three rates.
 func planMeasuresTraffic(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
