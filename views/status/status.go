@@ -227,7 +227,6 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
 	a.Links = append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, strategies.Runs(in), a.Workloads)
-	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
 	if w := s.Watch; w != nil {
 		a.Watch = &Watch{Until: w.Until, Former: releaseOf(in, &w.Former)}
