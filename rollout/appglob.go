@@ -13,15 +13,17 @@ import (
 
 // AppGlob is an entry of a Config's apps: folders of apps with settings.
 type AppGlob struct {
-	Path       string     // slash-separated; * ? [] match within one segment, as in path.Match
-	Name       string     // the app's; only if Path has no wildcards
-	Namespace  string     // for namespaced objects that set none; default: "default"
-	Prune      bool       // delete the objects of an app whose folder is removed; default: keep
-	Directory  *Directory // if set, folders of manifests without a kustomization are apps
-	Helm       *Helm      // if set, folders of charts are apps
-	Variables  Variables  // for ${name} in the apps' objects
-	Links      string     // see App.Links
-	Decryption string     // Secret with keys for encrypted files, or ""
+	Path      string     // slash-separated folder; * ? [] match within one segment, as in path.Match
+	Name      string     // the app's name; allowed only if Path has no wildcards
+	Namespace string     // namespace for namespaced objects that set none; default: "default"
+	Prune     bool       // delete the objects of an app whose folder is removed; default: keep them
+	Directory *Directory // if set, folders of manifests without a kustomization are also apps
+	Helm      *Helm      // if set, folders of charts are also apps
+	Variables Variables  // values for ${name} in the apps' objects
+	Links     string     // see App.Links
+	Tier      int        // apps of lower tiers get a shared change first; default 1
+	// Decryption is the name of the Secret with the keys for the apps' encrypted files, "" for none.
+	Decryption string
 
 	Namespaces       []string // further allowed namespaces; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
@@ -49,6 +51,8 @@ type appGlobFile struct {
 	Decryption decryptionFile `json:"decryption"`
 
 	Links map[string]string `json:"links"`
+
+	Tier int `json:"tier" default:"1" min:"1" max:"100" fix:"write 1 for the first apps, and up to 100 for later apps"`
 
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
@@ -112,7 +116,7 @@ func encodeLinks(at place, links map[string]string) (string, error) {
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
-		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.SecretRef.Name,
+		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.SecretRef.Name, Tier: raw.Tier,
 		field: field, file: file}
 	at := place{file, field}
 	if strings.HasPrefix(g.Path, "/") {

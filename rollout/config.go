@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -14,14 +15,15 @@ type Config struct {
 	Interval time.Duration // between polls of the users' branch; default 30s, at least 1s
 	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
-	StateBranch  string        // default gitrollout/state/<cluster>; below gitrollout/
-	Apps         []AppGlob     // at least one
-	Forge        *Forge        // nil: no pull requests
-	Windows      []Window      // when releases may, or may not, advance
-	AutoRevert   AutoRevert    // after a rejected release; default AutoRevertPropose
-	Receivers    []Receiver    // of notifications
-	Limits       Limits        // for rendering an app
-	Workloads    []Partitioned // additional kinds with staged releases
+	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
+	Apps         []AppGlob     // at least one entry
+	Forge        *Forge        // nil: gitrollout opens no pull requests
+	Windows      []Window      // windows in which releases may, or may not, advance
+	AutoRevert   AutoRevert    // action in Git after a rejected release; default AutoRevertPropose
+	Receivers    []Receiver    // the receivers of notifications
+	Limits       Limits        // limits for rendering an app
+	Workloads    []Partitioned // additional kinds of workloads for staged releases
+	Shared       SharedChanges
 }
 
 // AutoRevert selects the action in Git after a rejected release.
@@ -78,6 +80,7 @@ type configFile struct {
 	Limits        Limits            `json:"limits" default:"{}"`
 	Kubernetes    kubernetesFile    `json:"kubernetes"`
 	Workloads     []partitionedFile `json:"workloads" max:"50" fix:"leave some out"`
+	SharedChanges SharedChanges     `json:"sharedChanges" default:"{}"`
 	_             any               `field:"signing" notYet:"leave it out"`
 }
 
@@ -95,7 +98,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	}
 	c := &Config{
 		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
-		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits,
+		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits, Shared: raw.SharedChanges,
 	}
 	if c.Interval, err = parseInterval(file, "interval", raw.Interval, defaultInterval); err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if why := checkBranch(c.StateBranch); why != "" {
 		return nil, Invalidf(file, "stateBranch", "%q %s", c.StateBranch, why).WithFix("use gitrollout/state/<cluster>")
 	}
-	if err := c.Forge.check(file); err != nil {
+	if err := cmp.Or(c.Forge.check(file), c.Shared.check(file)); err != nil {
 		return nil, err
 	}
 	for i, w := range raw.Windows {

@@ -36,7 +36,8 @@ func checkRefused(t *testing.T, name, config, want string) {
 func TestParseConfig(t *testing.T) {
 	plain := Config{
 		File: ConfigPath("prod-eu"), AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
-		StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+		StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default", Tier: 1}},
+		Shared: SharedChanges{Over: 10, Cohorts: []Amount{{1, false}, {10, true}, {100, true}}, Soak: 10 * time.Minute, Timeout: 4 * time.Hour},
 	}
 	for name, tt := range map[string]struct {
 		text   string
@@ -46,13 +47,13 @@ func TestParseConfig(t *testing.T) {
 		"all set": {
 			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n" +
 				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
-				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
+				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\", tier: 3}\n",
 			func(c *Config) {
 				c.AutoRevert, c.Interval, c.PushInterval = AutoRevertPush, 90*time.Second, 10*time.Second
 				c.StateBranch, c.Apps = "gitrollout/eu/state", []AppGlob{
 					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
-						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"},
-					{Path: "a/[b-d]?", Namespace: "default"},
+						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer", Tier: 1},
+					{Path: "a/[b-d]?", Namespace: "default", Tier: 3},
 				}
 			},
 		},
@@ -61,6 +62,9 @@ func TestParseConfig(t *testing.T) {
 		}},
 		"one limit": {"apps: [{path: a}]\nlimits: {memory: 128Mi}\n", func(c *Config) {
 			c.Limits = Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}
+		}},
+		"shared changes": {"apps: [{path: a}]\nsharedChanges: {over: 0, cohorts: [2, 5, 50%, 100%], soak: 0s, timeout: 1h}\n", func(c *Config) {
+			c.Shared = SharedChanges{Cohorts: []Amount{{2, false}, {5, false}, {50, true}, {100, true}}, Timeout: time.Hour}
 		}},
 		"at the limit": {"interval: 1s\nautoRevert: off\napps: [{path: a}]\n", func(c *Config) {
 			c.Interval, c.AutoRevert = time.Second, AutoRevertOff
@@ -112,6 +116,21 @@ func TestParseConfigRefuses(t *testing.T) {
 		"branch slash":      {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/"` + noBranch},
 		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
 			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
+		"over":      {apps + "sharedChanges: {over: -1}\n", "sharedChanges.over: -1 is negative; give 0 or more"},
+		"no cohort": {apps + "sharedChanges: {cohorts: []}\n", `sharedChanges.cohorts: has no last cohort of 100%, so some apps would never get a change; end with 100%: [1, 10%, 100%]`},
+		"cohort of none": {apps + "sharedChanges: {cohorts: [0, 100%]}\n",
+			`sharedChanges.cohorts[0]: "0" is not a size of a cohort; give 1 or more apps, or 1% to 100%`},
+		"cohort of too many": {apps + "sharedChanges: {cohorts: [101%]}\n",
+			`sharedChanges.cohorts[0]: "101%" is not a size of a cohort; give 1 or more apps, or 1% to 100%`},
+		"cohorts shrink": {apps + "sharedChanges: {cohorts: [10%, 10%, 100%]}\n",
+			`sharedChanges.cohorts[1]: "10%" is not more than "10%" of the cohort before; count the apps of the cohorts before too: [1, 10%, 100%]`},
+		"cohorts end": {apps + "sharedChanges: {cohorts: [1, 10%]}\n",
+			`sharedChanges.cohorts: has no last cohort of 100%, so some apps would never get a change; end with 100%: [1, 10%, 100%]`},
+		"soak": {apps + "sharedChanges: {soak: soon}\n",
+			`sharedChanges.soak: "soon" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"no timeout": {apps + "sharedChanges: {timeout: 0s}\n",
+			`sharedChanges.timeout: must be more than 0, not the string "0s"; write 4h or the like`},
+		"tier":               {"apps: [{path: a, tier: 0}]\n", "apps[0].tier: 0 is not within 1..100; write 1 for the first apps, and up to 100 for later apps"},
 		"autoRevert":         {apps + "autoRevert: merge\n", "autoRevert: merge" + noRevert},
 		"autoRevert: a list": {apps + "autoRevert: [push]\n", "autoRevert: [push]" + noRevert},
 		"notifications":      {apps + "notifications: {slack: x}\n", "notifications" + noList},

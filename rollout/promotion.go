@@ -26,7 +26,10 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 // Full in Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// StepsVersion is the apiVersion of Promotions that count steps from 1; v1alpha1 counts from 0.
+// ThroughEntry as Through lets an app take a change that many apps share before its cohort. It opens no step's gate.
+const ThroughEntry = "entry"
+
+// StepsVersion is the apiVersion of a Promotion that counts steps from 1; v1alpha1 counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, perhaps workloads and the attempt's

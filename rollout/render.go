@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,6 +153,9 @@ func (r *Render) Release() Hash {
 	}
 	return ReleaseHash(r.Staged())
 }
+
+// Version returns Release or, for an app without releases, Content.
+func (r *Render) Version() Hash { return cmp.Or(r.Release(), r.Content) }
 
 // InvalidError is an error in the users' repository. It stops the updates of one app or, in the configuration, of all.
 // The text must be stable, because each new text is committed.

@@ -43,14 +43,15 @@ type State struct {
 	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in workloads' labels if lower, else 0
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // reveals edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
-	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, in one sentence
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem beyond its deadline while no release ran
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git still exist, with the fix
-	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied; nil: applied
-	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
-	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // newest version that became stable
-	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // version before Stable, while its pods run
+	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that have left Git still exist, with the fix
+	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, nil if it is applied
+	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
+	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
+	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
+	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
 	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // for each changed workload of Release
 	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // runs for Release, Stable or the last rejected release
@@ -69,7 +70,13 @@ type State struct {
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of hooks' Jobs, newest last
 }
 
-// Shown returns the displayed phase: Degraded if Healthy with Unhealthy.
+// Entered records that an app took a change of files that many apps read.
+type Entered struct {
+	At  time.Time `json:"at"`
+	Was string    `json:"was,omitempty"` // the digest of the render before; a return to this render does not wait
+}
+
+// Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -109,13 +116,15 @@ const (
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects, and there is no state file
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment failed: there is no stable version
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
-	HeldClosed         HeldReason = "ReleasesClosed"    // a window, freeze or user's hold delays the release; no error
-	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release; no error
-	HeldHookFailed     HeldReason = "HookFailed"        // a hook failed before a first deployment or between releases
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
+	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app; no error
+	HeldShared         HeldReason = "ChangeStopped"     // only a user lets more apps take a change; the next app has it
+	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
+	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
 )
 
-// Waits reports whether the app is held without error.
-func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
+// Waits reports whether the app is held without an error.
+func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort) }
 
 // Is reports whether the app is held for a reason in reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
