@@ -51,7 +51,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	if p == nil || q.ask == nil {
 		return p, nil, nil
 	}
-	forHead := head != nil && p.Release == head.Release()
+	forHead := head != nil && p.Release == head.Version()
 	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
 	if !forHead && !isFor(s.Release) && (p.Decision != rollout.Restart || !isFor(s.Stable)) {
 		return nil, nil, nil

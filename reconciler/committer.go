@@ -145,6 +145,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	r.stats.commits.Add(1)
 	r.states.setProposals(updates[:len(updates)-1], commits)
 	r.states.setRecorded(on, commits[branch], states)
+	r.cohorts.wake()
 	commit := rollout.StateCommit{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {
 		after := states[s.app.Name]

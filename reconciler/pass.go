@@ -226,7 +226,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if a.unread { // unknown folder
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
-	app, unknown := r.prepare(s.view, a, state)
+	app, unknown := r.prepare(s.view, a, state, now)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}

@@ -297,6 +297,9 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	touched = slices.DeleteFunc(touched, func(name string) bool { return !l.mayHandle(name) })
 	slices.Sort(touched)
 	l.renders.prepare(l.states, next, touched)
+	if was != next || len(touched) > 0 {
+		l.cohorts.wake()
+	}
 	if l.hasRead { // before decisions use the configuration
 		head, _ := l.states.at()
 		l.Tell(report.Report{Config: next.branch.Config, Head: head})
@@ -329,6 +332,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
+	l.cohorts.wake()
 	if err != nil {
 		l.unreachable = true // apps become due when Git answers
 		return true, fmt.Errorf("fetch %d commits that records of apps name: %w", len(wanted), err)

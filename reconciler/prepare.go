@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -15,10 +16,11 @@ type preparer struct {
 	fetcher   *fetcher
 	blame     *blame
 	approvals *approvals
+	cohorts   *cohorts
 }
 
-// prepare returns an error while the app's head or approval is unknown.
-func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
+// prepare returns an app with the given state, and an error while the app's head or approval is unknown.
+func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	if v.refused != nil {
 		t.Newest.ID = v.refused.Commit
@@ -30,6 +32,10 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
 	t.Unknown = errors.Join(t.Unknown, err)
+	if ready {
+		t.Entry, err = p.cohorts.entry(v, a, s, head, promotion.File, now)
+		t.Unknown = errors.Join(t.Unknown, err)
+	}
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 

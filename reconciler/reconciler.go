@@ -116,7 +116,9 @@ func New(o Options) *Reconciler {
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},
 	}
-	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want)}
+	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]stage{}}
+	renders.wake = cohorts.wake
+	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
@@ -275,6 +277,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.blame.forget(app)
 		r.out.forget(app)
 		r.approvals.forgetApp(app)
+		r.cohorts.forget(app)
 		r.errorLog.forget(app)
 	}
 	if known && r.Analyzer != nil {

@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // renderCache renders in the background, so that apps do not wait for each other. A missing render gives
@@ -29,7 +30,10 @@ type renderCache struct {
 	heads  map[string]*headRender
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
-	failed map[string]bool          // until retry
+	failed map[string]bool          // failed renders, until retry
+	index  cohort.Index             // files of the newest renders
+	made   int                      // number of head renders so far, and of forgotten apps
+	wake   func()                   // after each head render
 }
 
 type headRender struct {
@@ -146,6 +150,58 @@ func (c *renderCache) forget(app string) {
 	delete(c.heads, app)
 	delete(c.at, app)
 	delete(c.failed, app)
+	c.index.Set(app, nil)
+	c.made++
+}
+
+// generation changes with each render of a head.
+func (c *renderCache) generation() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made
+}
+
+// count returns the number of apps whose head has been rendered.
+func (c *renderCache) count() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.heads {
+		if h.of != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *renderCache) files(app string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.index.Files(app)
+}
+
+func (c *renderCache) readers(file string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.index.Readers(file)
+}
+
+// newest returns an app's newest head, and whether it is not of the given commit.
+func (c *renderCache) newest(app, commit string) (head strategies.Head, isOld bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.heads[app]
+	if h == nil {
+		return head, true
+	}
+	return h.head, h.of != commit
+}
+
+// cached returns an app's render of a commit, or nil without one.
+func (c *renderCache) cached(app rollout.App, commit string) *rollout.Render {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, _ := rollout.Find(c.at[app.Name], func(b built) bool { return b.commit == commit })
+	return b.render
 }
 
 func (c *renderCache) all() (out []*rollout.Render) {
@@ -247,6 +303,10 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
 	c.updateOwners(j.app.Name, was.Render, h.head.Render)
+	if c.made++; h.head.Render != nil {
+		c.index.Set(j.app.Name, h.head.Render.Files)
+	}
+	c.wake()
 	if h.missed || !same {
 		h.missed = false
 		c.touch(j.app.Name)

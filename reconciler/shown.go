@@ -47,7 +47,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 		if e.err != nil || a.removed != nil || e.state.Phase == "" {
 			continue
 		}
-		app, _ := r.prepare(v, a, e.state)
+		app, _ := r.prepare(v, a, e.state, now)
 		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // after an error, the pull request has less text
 		r.markStale(ctx, in, lastChange(e.state), "")
 		proposals := r.proposed(ctx, v, in)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -16,21 +17,22 @@ import (
 type Input struct {
 	Now       time.Time
 	App       rollout.App
-	Head      Head
-	Source    *rollout.Render    // the render of State.Source; nil if unreadable
-	State     rollout.State      // the recorded state, or zero
-	Pending   *Decision          // the rollback that led to State, until it is recorded in Git
-	Handed    *rollout.State     // the newest decided state that is not pushed yet, or nil
-	Promotion *rollout.Promotion // nil without a promotion file
-	Observed  rollout.Observed
-	Runs      []rollout.AnalysisRun // State.Analyses with all newer measurements
-	Ends      bool                  // the process ends, so all measurements are recorded now
-	Calendar  rollout.Calendar
-	Health    Health
-	Applied   time.Time       // when the cluster got the present routes; zero if unknown
-	Left      *rollout.Render // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
-	Unread    bool            // Left is still being read
-	Answers   Answers         // answers to Ask of earlier decisions
+	Head      Head                  // the app at the head of the users' branch
+	Source    *rollout.Render       // the render of the commit State.Source; nil if it cannot be read
+	State     rollout.State         // the recorded state; the zero value if there is none
+	Pending   *Decision             // the rollback that led to State, until it is recorded in Git; else nil
+	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
+	Promotion *rollout.Promotion    // nil if there is no promotion file
+	Observed  rollout.Observed      // the state of the cluster
+	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements since State was recorded
+	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
+	Calendar  rollout.Calendar      // when releases of the app may advance
+	Health    Health                // when the app and its objects became healthy or unhealthy
+	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
+	Left      *rollout.Render       // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
+	Unread    bool                  // the commit of Left is still being read
+	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
+	Entry     *cohort.Entry         // into a change that many apps share; while shut, Head is Source; nil if not needed
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }
@@ -86,18 +88,19 @@ func Decide(in Input) Decision {
 
 // adjustments change each decision, in this order; given is the unprepared input.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // first, because an unchanged hold is no transition
-	withWatch,     // before the watch's analyses start
-	withAnalyses,  // before withDraining, which may make the release stable
-	withReplicas,
-	withDraining,
-	withIgnored, // after State.Release and State.Stable are final
-	withHealth,
-	withRestart,
-	withHooks, // observes a running Job only in an unchanged state
-	withMark,  // compares the final with the recorded state
-	withSubject,
-	withQuestion, // after State.Source is final
+	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
+	withWatch,     // begins a watch, whose analyses the next adjustment starts
+	withAnalyses,  // starts analyses, so it runs before withDraining can make the release stable
+	withReplicas,  // records the replicas of the head in every decision
+	withEntry,     // holds only an app without a release in flight
+	withDraining,  // records a release as stable once the release serves all users
+	withIgnored,   // depends on State.Release and State.Stable, which are final here
+	withHealth,    // changes only an app without a release in flight
+	withRestart,   // applies only to an app without a release in flight
+	withHooks,     // observes a running Job only if the state is unchanged
+	withMark,      // compares the finished state with the recorded state
+	withSubject,   // adds a subject to a transition without a subject
+	withQuestion,  // depends on State.Source, which is final here
 }
 
 // withKnownHold keeps a recorded hold with an unchanged problem, and makes texts printable.

@@ -90,7 +90,7 @@ func spend(in Input, s rollout.State) string {
 // Ignored returns why the promotion file has no effect, or "", also for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
-	if p == nil || s.Phase == "" {
+	if p == nil || s.Phase == "" || p.Through == rollout.ThroughEntry { // an entry concerns no release in flight
 		return ""
 	}
 	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
@@ -143,7 +143,7 @@ func withIgnored(in, given Input, d Decision) Decision {
 // NamesNoStep returns an error text if a promotion names a step that its release lacks. It skips other releases and
 // workloads without steps, because the file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
-	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
+	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() || p.Through == rollout.ThroughEntry {
 		return ""
 	}
 	left := *p

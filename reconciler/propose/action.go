@@ -45,6 +45,8 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 		return in.Head.Render.Release()
 	case in.State.Stable != nil && (verb == rollout.Restart || verb == rollout.Abort && isWatched(in)):
 		return in.State.Stable.Hash
+	case verb == rollout.Promote && in.Entry != nil && !in.Entry.Open && in.State.Release == nil:
+		return in.Entry.Release
 	case verb != Undo && coming != nil:
 		return coming.Hash
 	case in.State.Release != nil:
@@ -53,9 +55,10 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that the app's state allows. Reason and Through are empty.
+// Possible returns the actions that the app's state allows. Reason is empty, and Through is "" or "entry".
 func Possible(in strategies.Input) (out []Action) {
-	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
+	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Through: rollout.ThroughEntry},
+		{Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
 		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}} {
 		a.Release = about(in, a.Verb)
@@ -116,6 +119,8 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	switch {
 	case a.Verb == rollout.Promote && a.AdoptAnyway:
 		return adoptAnyway(in, a.Full)
+	case a.Verb == rollout.Promote && a.Through == rollout.ThroughEntry && in.Entry != nil:
+		return promoteEntry(in)
 	case a.Verb == rollout.Promote && (a.Full || a.Through == rollout.Full):
 		return promoteFully(in)
 	case a.Verb == rollout.Promote && a.Through != "":
@@ -200,6 +205,18 @@ func promoteGate(in strategies.Input) (decision, error) {
 	default:
 		return decision{}, notAtGate(in)
 	}
+}
+
+// promoteEntry lets an app take a shared change before its cohort.
+func promoteEntry(in strategies.Input) (decision, error) {
+	e := in.Entry
+	if e.Open {
+		return decision{}, errors.New("it may take the change already")
+	}
+	p := &rollout.Promotion{Release: e.Release, Decision: rollout.Promote, Through: rollout.ThroughEntry,
+		At: rollout.Second(in.Now).Format(time.RFC3339)}
+	return decision{promotion: p, subject: fmt.Sprintf("Let %s take %s", in.App.Name, e.Commit.Short()),
+		then: in.App.Name + " does not wait for its cohort; " + watchHint(in.App.Name)}, nil
 }
 
 func promoted(in strategies.Input, p *rollout.Promotion) decision {

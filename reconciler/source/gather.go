@@ -33,12 +33,16 @@ var ErrNotReady = errors.New("is still being read")
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
+		Entry: a.Entry,
 	}
 	if a.State.Source != "" {
 		in.Source, err = g.RenderAt(ctx, in.App, a.State.Source)
 	}
 	if !errors.Is(err, ErrNotReady) {
 		err = nil
+	}
+	if e := in.Entry; e != nil && !e.Open && in.Source != nil { // the app stays at its commit, as if this were the head
+		in.Head.Commit, in.Head.Render = in.Source.Commit, in.Source
 	}
 	left, w := a.State.Release, a.State.Watch
 	if w != nil {

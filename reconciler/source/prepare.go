@@ -1,8 +1,11 @@
 package source
 
 import (
+	"strings"
+
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // App is one app of the users' branch with its recorded state.
@@ -12,17 +15,19 @@ type App struct {
 	Promotion *rollout.Promotion // nil without a usable file
 	Calendar  rollout.Calendar
 	State     rollout.State
+	Entry     *cohort.Entry // into a shared change at the head; nil if the app needs none
 }
 
-// Trust holds facts that only the reconciler knows. Without them, Prepare takes a conflict and an ignored promotion
-// file's reason from the record.
+// Trust holds the facts about an app that only the reconciler knows. For the zero value, Prepare takes the reasons of a
+// conflict, of a wait for a cohort and of an ignored promotion file from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
 	Newest     rollout.Commit        // with Refused
 	Conflict   *rollout.InvalidError // another app owns an object of the head
-	Unapproved *rollout.InvalidError // promotion of the head's release
-	Unknown    error                 // why the head is unknown
+	Unapproved *rollout.InvalidError // the promotion of the head's release
+	Unknown    error                 // why the head is not known yet
+	Entry      *cohort.Entry
 }
 
 // Prepare returns an app for Gather. A head that the app may not follow has an error and no render.
@@ -35,6 +40,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		if h := s.Held; h.Is(rollout.HeldContested) && h.Commit == head.Commit.ID {
 			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
 		}
+		t.Entry = recordedEntry(s, head, p.File)
 	}
 	switch {
 	case t.Refused != nil:
@@ -52,5 +58,27 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	if head.Err != nil {
 		head.Render = nil
 	}
-	return App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s}
+	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s}
+	if head.Render != nil {
+		a.Entry = t.Entry
+	}
+	return a
+}
+
+// recordedEntry returns the wait for a cohort that the record has for this head, or nil.
+func recordedEntry(s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
+	h := s.Held
+	if !h.Is(rollout.HeldCohort, rollout.HeldShared) || h.Commit != head.Commit.ID || head.Render == nil {
+		return nil
+	}
+	_, waits, _ := strings.Cut(h.Message, " waits for ")
+	e := &cohort.Entry{Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared), Commit: head.Commit}
+	e.Release = head.Render.Version()
+	e.Open = opens(p, s, e.Release)
+	return e
+}
+
+// opens reports whether a promotion lets an app take a shared change.
+func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
+	return p.Says(rollout.Promote, version) && p.Digest != s.Spent && (p.Through == rollout.ThroughEntry || p.OpensAll(version))
 }

@@ -1,0 +1,221 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+)
+
+// Entries decides which apps may take the shared changes of one head. Its answers depend only on Git and on the time.
+type Entries struct {
+	Branch *Branch
+	// Record returns an app's record, and Head the app's newest render, which may be of an older commit (isOld).
+	Record func(app string) rollout.State
+	Head   func(app string) (head strategies.Head, isOld bool)
+	Files  func(app string) []string  // that the newest render read, sorted
+	ReadBy func(file string) []string // the apps with the file in Files
+	// Starts reports whether some apps have not been rendered yet since the process started.
+	Starts func() bool
+	// Render returns an app's cached render of a commit, or nil.
+	Render func(app rollout.App, commit string) *rollout.Render
+	// Tree returns a commit. The error wraps ErrNotReady while the commit is being fetched.
+	Tree func(commit string) (rollout.Tree, error)
+
+	ids     map[string]map[string]string // contents by commit and file
+	changes map[string]*cohort.Change    // by waiting app; see Forget
+}
+
+// Forget drops the answers that depend on records and renders, because one of these has changed.
+func (e *Entries) Forget() { e.changes = nil }
+
+// Waiting returns the change that an app waits for, if it is known, or nil.
+func (e *Entries) Waiting(app string) *cohort.Change { return e.changes[app] }
+
+// Of returns whether an app may follow its head now, or nil if no change of many apps keeps the app.
+func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
+	*cohort.Entry, error,
+) {
+	settings := e.Branch.settings()
+	if settings.Over == 0 || len(e.Branch.Apps) <= settings.Over || head.Err != nil || head.Render == nil ||
+		head.Render.Commit.ID == s.Source || neverWaits(s, head.Render) {
+		return nil, nil
+	}
+	change := e.changes[app.Name]
+	if change == nil {
+		m, err := e.Member(app.Name)
+		if err != nil || m.Apart || len(m.Changed) == 0 {
+			return nil, err
+		}
+		if e.Starts() && slices.ContainsFunc(m.Changed, func(f string) bool { return !strings.HasPrefix(f, app.Path+"/") }) {
+			return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
+		}
+		if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
+			return nil, err
+		}
+		if e.changes == nil {
+			e.changes = map[string]*cohort.Change{}
+		}
+		for _, name := range change.Apps() {
+			e.changes[name] = change
+		}
+	}
+	entry := change.Entry(app.Name, now)
+	entry.Release, entry.Commit = head.Render.Version(), head.Commit
+	entry.Open = entry.Open || opens(p, s, entry.Release)
+	return &entry, nil
+}
+
+func (b *Branch) settings() rollout.SharedChanges {
+	return cmp.Or(b.Config, &rollout.Config{}).Shared
+}
+
+// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version or
+// content that ran before, or a version that a user must retry.
+func neverWaits(s rollout.State, head *rollout.Render) bool {
+	h := head.Release()
+	_, rejected := s.IsRejected(h)
+	isReturn := s.Release != nil && s.Stable != nil && s.Stable.Hash == h
+	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
+	return s.Source == "" || s.Phase == rollout.Aborting || s.Release != nil && s.Stable == nil || rejected || isReturn ||
+		isVerified || s.Entered != nil && s.Entered.Was == head.Digest
+}
+
+// Member implements cohort.World.
+func (e *Entries) Member(name string) (m cohort.Member, err error) {
+	m.App = name
+	s := e.Record(name)
+	i, listed := slices.BinarySearchFunc(e.Branch.Apps, name, func(a rollout.App, name string) int {
+		return strings.Compare(a.Name, name)
+	})
+	if m.Apart = !listed || s.Source == "" || s.Stable == nil && s.Release != nil; m.Apart {
+		return m, nil
+	}
+	app := s.Named(e.Branch.Apps[i])
+	if m.Changed, err = e.differing(name, s.Source); err != nil {
+		m.Apart = !errors.Is(err, ErrNotReady) // the commit is gone, so the app follows the head
+		return m, without(err, m.Apart)
+	}
+	m.Unproven, m.Doing = m.Changed, "is "+string(s.Shown())
+	if s.Entered != nil {
+		m.Entered = s.Entered.At
+	}
+	switch {
+	case s.Release != nil:
+		m.Entered, m.Since = s.Release.Since, s.Stable.Since
+		if m.Unproven, err = e.differing(name, s.Stable.Commit); errors.Is(err, ErrNotReady) {
+			return m, err
+		} else if err != nil {
+			m.Since = time.Time{}
+		}
+	case s.Shown() != rollout.Healthy:
+	case s.Stable == nil:
+		m.Since = rollout.Later(m.Entered, time.Unix(0, 0))
+	default:
+		m.Since = rollout.Later(m.Entered, s.Stable.Since)
+	}
+	if len(m.Changed) > 0 {
+		err = e.waiting(&m, app, s)
+	}
+	return m, err
+}
+
+// waiting completes a member that lacks files of the head.
+func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) error {
+	m.Tier = 1
+	if entry := e.Branch.Config.EntryOf(app); entry != nil {
+		m.Tier = entry.Tier
+	}
+	head, isOld := e.Head(app.Name)
+	m.Stuck = head.Err != nil || s.Phase == rollout.Aborting ||
+		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
+	if head.Render == nil {
+		return nil
+	}
+	r, rejected := s.IsRejected(head.Render.Release())
+	if rejected && (s.Stable == nil || s.Stable.Hash != r.Hash) {
+		m.Stuck = true
+		others, err := e.differing(app.Name, r.Commit)
+		if errors.Is(err, ErrNotReady) {
+			return err
+		}
+		for _, file := range m.Changed {
+			if _, other := slices.BinarySearch(others, file); !other && err == nil {
+				m.Rejected = append(m.Rejected, file)
+			}
+		}
+	}
+	if m.Apart = !isOld && head.Render.Commit.ID == s.Source; !m.Apart && !isOld {
+		at := e.Render(app, s.Source)
+		m.Apart = at != nil && at.Digest == head.Render.Digest // the files differ, but no object
+	}
+	return nil
+}
+
+func without(err error, is bool) error {
+	if is {
+		return nil
+	}
+	return err
+}
+
+// differing returns the files of an app that differ between a commit and the head.
+func (e *Entries) differing(app, commit string) (files []string, err error) {
+	tip := e.Branch.Tree.Commit().ID
+	for _, file := range e.Files(app) {
+		was, err := e.idAt(commit, file)
+		if err != nil {
+			return nil, err
+		}
+		is, err := e.idAt(tip, file)
+		if err != nil {
+			return nil, err
+		}
+		if was != is {
+			files = append(files, file)
+		}
+	}
+	return files, nil
+}
+
+// Readers implements cohort.World.
+func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
+
+// ID implements cohort.World.
+func (e *Entries) ID(file string) string {
+	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // read before
+	return id
+}
+
+func (e *Entries) idAt(commit, file string) (string, error) {
+	known := e.ids[commit]
+	if id, has := known[file]; has {
+		return id, nil
+	}
+	tree := rollout.Tree(e.Branch.Tree)
+	if commit != e.Branch.Tree.Commit().ID {
+		var err error
+		if tree, err = e.Tree(commit); err != nil {
+			return "", err
+		}
+	}
+	entry, _, err := tree.Lookup(file)
+	if err != nil {
+		return "", err
+	}
+	if known == nil {
+		if e.ids == nil {
+			e.ids = map[string]map[string]string{}
+		}
+		known = map[string]string{}
+		e.ids[commit] = known
+	}
+	known[file] = entry.ID
+	return entry.ID, nil
+}

@@ -1,0 +1,219 @@
+// Package cohort decides which apps may take a change of files that many apps read. Such a change reaches few apps
+// first. Each decision follows from the present contents and records, so no progress is stored.
+package cohort
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Member is an app that reads a shared file.
+type Member struct {
+	App  string
+	Tier int
+	// Changed lists the files whose content at the app's commit differs from the head. It is sorted.
+	Changed []string
+	// Unproven lists the files whose content at the version that served last differs from the head. It is sorted.
+	Unproven []string
+	Since    time.Time // when that version became healthy; zero if the app is not healthy
+	Entered  time.Time // when the app took its commit
+	Doing    string    // a verb for users, such as "is Progressing"
+	Rejected []string  // among Changed, the files that a rejected version had as at the head; sorted
+	Stuck    bool      // cannot start a release now, so that other apps come first
+	Apart    bool      // no change of this app counts, such as a first deployment
+}
+
+// World answers questions about the head and the apps.
+type World interface {
+	Readers(file string) []string
+	ID(file string) string // of the content at the head
+	Member(app string) (Member, error)
+}
+
+// Change is a set of shared files that changed, with the apps that read them. Two files belong to one Change if an app
+// waits for both.
+type Change struct {
+	settings rollout.SharedChanges
+	files    map[string]*shared
+	order    []Member // waiting apps, in the order of their entry
+	ranks    map[string]map[string]int
+}
+
+// shared is one shared file.
+type shared struct {
+	readers  int
+	entered  int
+	proven   []time.Time // the ends of the soak times of healthy apps, sorted
+	blockers []Member    // apps that have the file and are not healthy, the first first
+	rejected string      // an app that rejected the file, "" if none
+}
+
+// Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.
+func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) {
+	c := &Change{settings: settings, files: map[string]*shared{}, ranks: map[string]map[string]int{}}
+	waiting := map[string]Member{}
+	open := c.sharedOf(w, app)
+	for len(open) > 0 {
+		file := open[0]
+		open = open[1:]
+		if c.files[file] != nil {
+			continue
+		}
+		readers := w.Readers(file)
+		f := &shared{readers: len(readers)}
+		c.files[file] = f
+		for _, name := range readers {
+			m, err := w.Member(name)
+			if err != nil {
+				return nil, err
+			}
+			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
+				waiting[name] = m
+				open = append(open, c.sharedOf(w, m)...)
+			}
+		}
+		f.sort()
+	}
+	if len(c.files) == 0 {
+		return nil, nil
+	}
+	c.rank(w, waiting)
+	return c, nil
+}
+
+func (c *Change) sharedOf(w World, m Member) (files []string) {
+	for _, file := range m.Changed {
+		if c.files[file] == nil && len(w.Readers(file)) > c.settings.Over {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// add counts an app, and reports whether the app waits for the file.
+func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
+	if m.Apart {
+		return false
+	}
+	if _, is := slices.BinarySearch(m.Rejected, file); is && (f.rejected == "" || m.App < f.rejected) {
+		f.rejected = m.App
+	}
+	if _, is := slices.BinarySearch(m.Changed, file); is {
+		return true
+	}
+	f.entered++
+	if _, is := slices.BinarySearch(m.Unproven, file); is || m.Since.IsZero() {
+		f.blockers = append(f.blockers, m)
+	} else {
+		f.proven = append(f.proven, m.Since.Add(soak))
+	}
+	return false
+}
+
+func (f *shared) sort() {
+	slices.SortFunc(f.proven, time.Time.Compare)
+	slices.SortFunc(f.blockers, func(a, b Member) int {
+		return cmp.Or(a.Entered.Compare(b.Entered), strings.Compare(a.App, b.App))
+	})
+}
+
+// rank orders the waiting apps by tier, then by a digest of a file's content and the app's name. An app's rank in a file
+// counts the apps before, with all apps that already have the file.
+func (c *Change) rank(w World, waiting map[string]Member) {
+	first := slices.Sorted(maps.Keys(c.files))[0]
+	salt, keys := first+" "+w.ID(first)+" ", map[string]string{}
+	for name, m := range waiting {
+		keys[name] = rollout.Digest([]byte(salt+name), 8)
+		c.order = append(c.order, m)
+	}
+	last := map[bool]int{true: 1}
+	slices.SortFunc(c.order, func(a, b Member) int {
+		return cmp.Or(last[a.Stuck]-last[b.Stuck], a.Tier-b.Tier, strings.Compare(keys[a.App], keys[b.App]))
+	})
+	next := map[string]int{}
+	for _, m := range c.order {
+		c.ranks[m.App] = map[string]int{}
+		for _, file := range m.Changed {
+			if f := c.files[file]; f != nil {
+				c.ranks[m.App][file] = f.entered + next[file]
+				next[file]++
+			}
+		}
+	}
+}
+
+// Entry says whether an app may take a shared change.
+type Entry struct {
+	Open   bool
+	Cohort int       // of the app, from 1
+	Of     int       // number of cohorts
+	File   string    // the shared file that keeps the app, or any shared file
+	Waits  string    // the condition, for users; "" if Open
+	Hold   string    // Waits without progress, for the record
+	Due    time.Time // when the condition may change by itself; zero if unknown
+	Asks   bool      // only a user can let the apps enter, and this app is the next of them
+
+	Release rollout.Hash   // of the head
+	Commit  rollout.Commit // the head's
+}
+
+// Apps returns the waiting apps in the order of their entry.
+func (c *Change) Apps() []string {
+	return rollout.Mapped(c.order, func(m Member) string { return m.App })
+}
+
+// Entry returns whether an app may enter at a time. An app needs all of its shared files. An app that does not wait may
+// enter.
+func (c *Change) Entry(app string, now time.Time) (e Entry) {
+	e.Open = true
+	for _, file := range slices.Sorted(maps.Keys(c.ranks[app])) {
+		if next := c.at(file, c.ranks[app][file], now); e.Open {
+			e = next
+		}
+	}
+	e.Asks = e.Asks && c.order[0].App == app
+	return e
+}
+
+func (c *Change) at(file string, rank int, now time.Time) Entry {
+	f := c.files[file]
+	sizes := c.settings.Sizes(f.readers)
+	i := slices.IndexFunc(sizes, func(size int) bool { return rank < size })
+	e := Entry{Cohort: i + 1, Of: len(sizes), File: file}
+	needed, done := 0, 0
+	if i > 0 {
+		needed = sizes[i-1]
+	}
+	for done < len(f.proven) && !f.proven[done].After(now) {
+		done++
+	}
+	why := ""
+	switch {
+	case f.rejected != "":
+		why, e.Asks = fmt.Sprintf("%q rejected", f.rejected), true
+	case done >= needed:
+		e.Open = true
+		return e
+	case len(f.proven) >= needed:
+		why, e.Due = "the apps before soak with", f.proven[needed-1]
+	case len(f.blockers) > 0:
+		b := f.blockers[0]
+		why, e.Due = fmt.Sprintf("%q %s with", b.App, b.Doing), b.Entered.Add(c.settings.Timeout)
+		if !now.Before(e.Due) {
+			why, e.Asks = fmt.Sprintf("%q has not finished within %s", b.App, rollout.ShortSpan(c.settings.Timeout)), true
+		}
+	default:
+		why = fmt.Sprintf("%d of %d apps have", f.entered, needed)
+	}
+	e.Waits = fmt.Sprintf("cohort %d of %d: %s the same change (%s)", e.Cohort, e.Of, why, file)
+	if e.Hold = e.Waits; !e.Asks {
+		e.Hold = fmt.Sprintf("cohort %d of %d (%s)", e.Cohort, e.Of, file)
+	}
+	return e
+}

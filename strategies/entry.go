@@ -1,0 +1,45 @@
+package strategies
+
+import (
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// withEntry holds an app at rest until the app may take a shared change, and records when the app takes the change.
+func withEntry(in, given Input, d Decision) Decision {
+	e := in.Entry
+	if e == nil || d.Stale {
+		return d
+	}
+	s := &d.State
+	if e.Open {
+		if s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback {
+			s.Entered = &rollout.Entered{At: rollout.Second(in.Now)}
+			if in.Source != nil {
+				s.Entered.Was = in.Source.Digest
+			}
+		}
+		return d
+	}
+	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
+	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil {
+		return d
+	}
+	what := "the change"
+	if e.Release != "" {
+		what = "release " + string(e.Release)
+	}
+	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author,
+		Message: fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)}
+	if e.Asks {
+		h.Reason = rollout.HeldShared
+	}
+	if old := given.State.Held; old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
+		h = old // a new process may not know the author
+	}
+	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {
+		d.Subject = fmt.Sprintf("%s held: %s", s.App, h.Message)
+	}
+	return d
+}
