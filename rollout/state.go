@@ -72,8 +72,9 @@ type State struct {
 
 // Entered records that an app took a change of files that many apps read.
 type Entered struct {
-	At  time.Time `json:"at"`
-	Was string    `json:"was,omitempty"` // the digest of the render before; a return to this render does not wait
+	At     time.Time `json:"at"`
+	Commit string    `json:"commit"`
+	Was    string    `json:"was,omitempty"` // the digest of the render before; a return to this render does not wait
 }
 
 // Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.

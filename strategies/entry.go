@@ -15,7 +15,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	s := &d.State
 	if e.Open {
 		if s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback {
-			s.Entered = &rollout.Entered{At: rollout.Second(in.Now)}
+			s.Entered = &rollout.Entered{At: rollout.Second(in.Now), Commit: s.Source}
 			if in.Source != nil {
 				s.Entered.Was = in.Source.Digest
 			}

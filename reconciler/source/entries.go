@@ -99,8 +99,10 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	}
 	app := s.Named(e.Branch.Apps[i])
 	if m.Changed, err = e.differing(name, s.Source); err != nil {
-		m.Apart = !errors.Is(err, ErrNotReady) // the commit is gone, so the app follows the head
-		return m, without(err, m.Apart)
+		if m.Apart = isGone(err); m.Apart { // the app follows the head
+			err = nil
+		}
+		return m, err
 	}
 	m.Unproven, m.Doing = m.Changed, "is "+string(s.Shown())
 	if s.Entered != nil {
@@ -109,10 +111,8 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	switch {
 	case s.Release != nil:
 		m.Entered, m.Since = s.Release.Since, s.Stable.Since
-		if m.Unproven, err = e.differing(name, s.Stable.Commit); errors.Is(err, ErrNotReady) {
-			return m, err
-		} else if err != nil {
-			m.Since = time.Time{}
+		if m.Unproven, err = e.differing(name, s.Stable.Commit); isGone(err) {
+			m.Since, err = time.Time{}, nil
 		}
 	case s.Shown() != rollout.Healthy:
 	case s.Stable == nil:
@@ -120,14 +120,21 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	default:
 		m.Since = rollout.Later(m.Entered, s.Stable.Since)
 	}
-	if len(m.Changed) > 0 {
+	if err == nil && (len(m.Changed) > 0 || s.Phase == rollout.Aborting) {
+		for _, r := range s.Rejected {
+			had, failed := e.had(name, r.Commit, m.Unproven)
+			m.Rejected, err = append(m.Rejected, had...), cmp.Or(err, failed)
+		}
+		slices.Sort(m.Rejected)
+	}
+	if err == nil && len(m.Changed) > 0 {
 		err = e.waiting(&m, app, s)
 	}
 	return m, err
 }
 
 // waiting completes a member that lacks files of the head.
-func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) error {
+func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (err error) {
 	m.Tier = 1
 	if entry := e.Branch.Config.EntryOf(app); entry != nil {
 		m.Tier = entry.Tier
@@ -135,35 +142,35 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) er
 	head, isOld := e.Head(app.Name)
 	m.Stuck = head.Err != nil || s.Phase == rollout.Aborting ||
 		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
-	if head.Render == nil {
-		return nil
-	}
-	r, rejected := s.IsRejected(head.Render.Release())
-	if rejected && (s.Stable == nil || s.Stable.Hash != r.Hash) {
-		m.Stuck = true
-		others, err := e.differing(app.Name, r.Commit)
-		if errors.Is(err, ErrNotReady) {
-			return err
-		}
-		for _, file := range m.Changed {
-			if _, other := slices.BinarySearch(others, file); !other && err == nil {
-				m.Rejected = append(m.Rejected, file)
-			}
+	if r := head.Render; r != nil {
+		_, rejected := s.IsRejected(r.Release())
+		m.Stuck = m.Stuck || rejected
+		if m.Apart = !isOld && r.Commit.ID == s.Source; !m.Apart && !isOld {
+			at := e.Render(app, s.Source)
+			m.Apart = at != nil && at.Digest == r.Digest // the files differ, but no object
 		}
 	}
-	if m.Apart = !isOld && head.Render.Commit.ID == s.Source; !m.Apart && !isOld {
-		at := e.Render(app, s.Source)
-		m.Apart = at != nil && at.Digest == head.Render.Digest // the files differ, but no object
-	}
-	return nil
-}
-
-func without(err error, is bool) error {
-	if is {
-		return nil
+	if s.Entered != nil && !m.Apart {
+		m.Tried, err = e.had(app.Name, s.Entered.Commit, m.Changed)
 	}
 	return err
 }
+
+// had returns which of an app's files were at a commit as at the head. A commit that is gone had none.
+func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
+	others, err := e.differing(app, commit)
+	if isGone(err) {
+		return nil, nil
+	}
+	for _, file := range files {
+		if _, other := slices.BinarySearch(others, file); !other && err == nil {
+			same = append(same, file)
+		}
+	}
+	return same, err
+}
+
+func isGone(err error) bool { return err != nil && !errors.Is(err, ErrNotReady) }
 
 // differing returns the files of an app that differ between a commit and the head.
 func (e *Entries) differing(app, commit string) (files []string, err error) {

@@ -24,7 +24,8 @@ type Member struct {
 	Since    time.Time // when that version became healthy; zero if the app is not healthy
 	Entered  time.Time // when the app took its commit
 	Doing    string    // a verb for users, such as "is Progressing"
-	Rejected []string  // among Changed, the files that a rejected version had as at the head; sorted
+	Rejected []string  // among Unproven, the files that a rejected version had as at the head; sorted
+	Tried    []string  // among Changed, the files that the app had before as at the head; sorted
 	Stuck    bool      // cannot start a release now, so that other apps come first
 	Apart    bool      // no change of this app counts, such as a first deployment
 }
@@ -50,8 +51,8 @@ type shared struct {
 	readers  int
 	entered  int
 	proven   []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers []Member    // apps that have the file and are not healthy, the first first
-	rejected string      // an app that rejected the file, "" if none
+	blockers []Member    // apps that have or had the file and are not healthy, the first first
+	rejected []string    // apps that rejected the file, sorted
 }
 
 // Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.
@@ -101,30 +102,38 @@ func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
 	if m.Apart {
 		return false
 	}
-	if _, is := slices.BinarySearch(m.Rejected, file); is && (f.rejected == "" || m.App < f.rejected) {
-		f.rejected = m.App
+	if has(m.Rejected, file) {
+		f.rejected = append(f.rejected, m.App)
 	}
-	if _, is := slices.BinarySearch(m.Changed, file); is {
-		return true
+	waits = has(m.Changed, file)
+	if !waits {
+		f.entered++
 	}
-	f.entered++
-	if _, is := slices.BinarySearch(m.Unproven, file); is || m.Since.IsZero() {
+	switch {
+	case waits && !has(m.Tried, file):
+	case waits || has(m.Unproven, file) || m.Since.IsZero():
 		f.blockers = append(f.blockers, m)
-	} else {
+	default:
 		f.proven = append(f.proven, m.Since.Add(soak))
 	}
-	return false
+	return waits
+}
+
+func has(files []string, file string) bool {
+	_, is := slices.BinarySearch(files, file)
+	return is
 }
 
 func (f *shared) sort() {
+	slices.Sort(f.rejected)
 	slices.SortFunc(f.proven, time.Time.Compare)
 	slices.SortFunc(f.blockers, func(a, b Member) int {
 		return cmp.Or(a.Entered.Compare(b.Entered), strings.Compare(a.App, b.App))
 	})
 }
 
-// rank orders the waiting apps by tier, then by a digest of a file's content and the app's name. An app's rank in a file
-// counts the apps before, with all apps that already have the file.
+// rank orders the waiting apps: first the apps that had the change before, last the stuck apps, and else by tier and by
+// a digest of a file's content and the app's name. A rank also counts all apps that have the file.
 func (c *Change) rank(w World, waiting map[string]Member) {
 	first := slices.Sorted(maps.Keys(c.files))[0]
 	salt, keys := first+" "+w.ID(first)+" ", map[string]string{}
@@ -132,9 +141,8 @@ func (c *Change) rank(w World, waiting map[string]Member) {
 		keys[name] = rollout.Digest([]byte(salt+name), 8)
 		c.order = append(c.order, m)
 	}
-	last := map[bool]int{true: 1}
 	slices.SortFunc(c.order, func(a, b Member) int {
-		return cmp.Or(last[a.Stuck]-last[b.Stuck], a.Tier-b.Tier, strings.Compare(keys[a.App], keys[b.App]))
+		return cmp.Or(a.turn()-b.turn(), a.Tier-b.Tier, strings.Compare(keys[a.App], keys[b.App]))
 	})
 	next := map[string]int{}
 	for _, m := range c.order {
@@ -146,6 +154,16 @@ func (c *Change) rank(w World, waiting map[string]Member) {
 			}
 		}
 	}
+}
+
+func (m Member) turn() int {
+	switch {
+	case len(m.Tried) > 0:
+		return 0
+	case m.Stuck:
+		return 2
+	}
+	return 1
 }
 
 // Entry says whether an app may take a shared change.
@@ -173,7 +191,7 @@ func (c *Change) Apps() []string {
 func (c *Change) Entry(app string, now time.Time) (e Entry) {
 	e.Open = true
 	for _, file := range slices.Sorted(maps.Keys(c.ranks[app])) {
-		if next := c.at(file, c.ranks[app][file], now); e.Open {
+		if next := c.at(file, app, now); e.Open {
 			e = next
 		}
 	}
@@ -181,8 +199,8 @@ func (c *Change) Entry(app string, now time.Time) (e Entry) {
 	return e
 }
 
-func (c *Change) at(file string, rank int, now time.Time) Entry {
-	f := c.files[file]
+func (c *Change) at(file, app string, now time.Time) Entry {
+	f, rank := c.files[file], c.ranks[app][file]
 	sizes := c.settings.Sizes(f.readers)
 	i := slices.IndexFunc(sizes, func(size int) bool { return rank < size })
 	e := Entry{Cohort: i + 1, Of: len(sizes), File: file}
@@ -195,8 +213,8 @@ func (c *Change) at(file string, rank int, now time.Time) Entry {
 	}
 	why := ""
 	switch {
-	case f.rejected != "":
-		why, e.Asks = fmt.Sprintf("%q rejected", f.rejected), true
+	case len(f.rejected) > 0 && !slices.Contains(f.rejected, app):
+		why, e.Asks = fmt.Sprintf("%q rejected", f.rejected[0]), true
 	case done >= needed:
 		e.Open = true
 		return e

@@ -1,0 +1,279 @@
+package simulate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// baseRenderer renders apps that read base/version and their own file version. The pods' image has both contents as its tag.
+type baseRenderer struct{}
+
+func (baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	files, tag := []string{app.Path + "/version", "base/version"}, ""
+	for _, file := range []string{"base/version", app.Path + "/version"} {
+		entry, found, _ := tree.Lookup(file)
+		if !found {
+			return nil, rollout.Invalidf(file, "", "does not exist")
+		}
+		content, err := tree.ReadBlob(entry.ID)
+		if err != nil {
+			return nil, err
+		}
+		tag += "-" + string(content)
+	}
+	base, own, _ := strings.Cut(tag[1:], "-")
+	w := rollout.Workload{Namespace: namespace, Name: app.Name}
+	labels := map[string]any{"app": app.Name}
+	web := objectOf(manifest("apps/v1", "Deployment", app.Name, map[string]any{"spec": map[string]any{
+		"replicas": int64(2), "selector": map[string]any{"matchLabels": labels}, "progressDeadlineSeconds": int64(60),
+		"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)}},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + app.Name + ":" + base + "-" + own}}}},
+	}}))
+	hash, err := rollout.HashTemplate(web.Map("spec", "template"))
+	if err != nil {
+		return nil, err
+	}
+	spec := rollout.Spec{
+		Name: app.Name, Workload: w, Replicas: new(2), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 60,
+		ProgressDeadlineAbort: true, Scaling: rollout.Surge,
+		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{Duration: new(time.Minute)}}}},
+	}
+	if n, _ := strconv.Atoi(app.Name[1:]); n%7 == 3 {
+		spec.Canary.Steps[1].Pause = &rollout.Pause{} // waits for a promotion
+	}
+	r := &rollout.Render{App: app, Commit: commit, Files: files, Objects: []rollout.Object{web}, Specs: []rollout.Spec{spec},
+		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: hashOf(tag)}
+	if strings.HasPrefix(base, "good") && n7(app.Name) == 5 { // these apps do not use the base's version
+		web.Map("spec")["template"] = map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
+			map[string]any{"name": "app", "image": "example/" + app.Name + ":none-" + own}}}}
+		if r.Templates[w], err = rollout.HashTemplate(web.Map("spec", "template")); err != nil {
+			return nil, err
+		}
+		r.Digest = hashOf("none" + own)
+	}
+	return r, nil
+}
+
+func n7(app string) int {
+	n, _ := strconv.Atoi(app[1:])
+	return n % 7
+}
+
+// sharedBase is a random world: many apps read one base, which sometimes has a bad version.
+type sharedBase struct {
+	*Story
+	rng     *rand.Rand
+	apps    int
+	log     bytes.Buffer
+	serial  int
+	base    []string                   // the base's versions so far
+	ran     map[string]map[string]bool // the apps whose cluster objects have had a base
+	failure string
+	trace   []string
+	acts    map[string]int
+	wrap    func(*Process, *reconciler.Options)
+}
+
+func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
+	t.Helper()
+	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), apps: apps, ran: map[string]map[string]bool{}, acts: map[string]int{},
+		base: []string{"good0"}}
+	files := map[string]string{rollout.ConfigPath(testCluster): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+		"- {path: apps/*, namespace: " + namespace + "}\n", "base/version": "good0"}
+	for i := range apps {
+		files[fmt.Sprintf("apps/a%d/version", i)] = "v0"
+		files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = "resources: []\n" // only makes the folder an app
+	}
+	var err error
+	w.Story, err = NewStory(StoryOptions{Cluster: testCluster, Files: files, Options: reconciler.Options{
+		Renderer: baseRenderer{}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	}})
+	must(t, err)
+	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: strings.HasPrefix(version, "bad"), Ready: time.Second}
+	}
+	w.cluster.writing = func(_ *View, app string, o rollout.Object) {
+		base, _, _ := strings.Cut(kube.VersionOf(dump(o.Map("spec")["template"])), "-")
+		if w.ran[base] == nil {
+			w.ran[base] = map[string]bool{}
+		}
+		if w.ran[base][app] = true; strings.HasPrefix(base, "bad") && len(w.ran[base]) > 1 && w.failure == "" {
+			w.failure = fmt.Sprintf("%d apps run the base %s: %v", len(w.ran[base]), base, slices.Sorted(maps.Keys(w.ran[base])))
+		}
+	}
+	return w
+}
+
+func (w *sharedBase) note(format string, args ...any) {
+	w.trace = append(w.trace, w.cluster.Kube.Now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+// run lets the controllers and the reconciler work for a time. Sometimes the reconciler dies before an effect, or an effect fails.
+func (w *sharedBase) run(d time.Duration, faults bool) {
+	end := w.cluster.Kube.Now.Add(d)
+	for w.failure == "" {
+		w.quiet(faults)
+		due := rollout.Soonest(w.cluster.Kube.NextDue(), w.process.NextDue())
+		if due.IsZero() || !due.Before(end) {
+			break
+		}
+		w.cluster.Kube.Now = rollout.Later(due, w.cluster.Kube.Now.Add(time.Millisecond))
+	}
+	w.cluster.Kube.Now = rollout.Later(end, w.cluster.Kube.Now)
+}
+
+func (w *sharedBase) quiet(faults bool) {
+	for range 60 {
+		for w.cluster.Kube.Micro() {
+		}
+		before := []any{w.cluster.version, len(w.event.Commits)}
+		for ended := w.process.Begin(w.cluster.Kube.Now, true); !ended; {
+			out := Outcome{}
+			if faults && w.rng.IntN(400) == 0 {
+				w.note("the process dies before %s", w.process.next)
+				w.process.Kill()
+				w.start()
+				w.acts["crash"]++
+				break
+			} else if faults && w.rng.IntN(300) == 0 {
+				out.Err, out.After = errors.New("no answer"), w.rng.IntN(2) == 0
+			}
+			ended = w.process.Resume(out)
+		}
+		if err := w.process.err; err != nil {
+			w.note("error: %.300s", err)
+		}
+		if slices.Equal(before, []any{w.cluster.version, len(w.event.Commits)}) {
+			return
+		}
+	}
+}
+
+func (w *sharedBase) pushFile(what, file, content string) {
+	w.note("push %s: %s = %s", what, file, content)
+	w.acts[what]++
+	var data []byte
+	if content != "" {
+		data = []byte(content)
+	}
+	w.commit(what, map[string][]byte{file: data})
+}
+
+// act is one random act of a user.
+func (w *sharedBase) act() {
+	w.serial++
+	app := fmt.Sprintf("a%d", w.rng.IntN(w.apps))
+	switch w.rng.IntN(9) {
+	case 0, 1:
+		w.base = append(w.base, fmt.Sprintf("good%d", w.serial))
+		w.pushFile("good base", "base/version", w.base[len(w.base)-1])
+	case 2:
+		w.base = append(w.base, fmt.Sprintf("bad%d", w.serial))
+		w.pushFile("bad base", "base/version", w.base[len(w.base)-1])
+	case 3:
+		if n := len(w.base); n > 1 {
+			w.base = w.base[:n-1]
+			w.pushFile("revert", "base/version", w.base[n-2])
+		}
+	case 4, 5:
+		w.pushFile("own push", "apps/"+app+"/version", fmt.Sprintf("v%d", w.serial))
+	case 6:
+		file := rollout.FreezePath(testCluster)
+		if w.git.Files(w.head())[file] != "" {
+			w.pushFile("end of freeze", file, "")
+		} else if w.rng.IntN(2) == 0 {
+			w.pushFile("freeze", file, "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\napps: ["+app+", \"a1*\"]\n")
+		}
+	case 7:
+		w.note("restart")
+		w.start()
+	case 8:
+		w.promote()
+	}
+}
+
+// promote promotes the releases that wait for a user.
+func (w *sharedBase) promote() {
+	for i := range w.apps {
+		name := fmt.Sprintf("a%d", i)
+		if s := w.state(name); s.Phase == rollout.Paused && n7(name) == 3 && s.Release != nil {
+			w.pushFile("promotion", rollout.PromotionPath(testCluster, name),
+				"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: full\nrelease: "+string(s.Release.Hash)+"\n")
+		}
+	}
+}
+
+// play runs one seed. At the end, the base is good, and all apps must follow the head.
+func (w *sharedBase) play() {
+	w.start()
+	w.run(10*time.Minute, false)
+	for range 12 + w.rng.IntN(12) {
+		if w.failure != "" {
+			return
+		}
+		w.act()
+		w.run(time.Duration(w.rng.IntN(1200))*time.Second, true)
+	}
+	w.pushFile("end of freeze", rollout.FreezePath(testCluster), "")
+	w.pushFile("good base", "base/version", "goodend")
+	for i := range w.apps {
+		w.pushFile("own push", fmt.Sprintf("apps/a%d/version", i), "vend")
+	}
+	for range 12 {
+		w.run(15*time.Minute, false)
+		w.promote()
+	}
+	for i := range w.apps {
+		name := fmt.Sprintf("a%d", i)
+		s := w.state(name)
+		app := rollout.App{Name: name, Path: "apps/" + name, Namespace: namespace}
+		if is, want := w.at(app, s.Source), w.at(app, w.head()); w.failure == "" && (is == nil || is.Digest != want.Digest || s.Phase != rollout.Healthy) {
+			w.failure = fmt.Sprintf("%s is %s at %s, held %+v", name, s.Phase, rollout.ShortID(s.Source), s.Held)
+		}
+	}
+	before := w.git.Head(w.config.StateBranch)
+	w.run(time.Hour, false)
+	if w.failure == "" && w.git.Head(w.config.StateBranch) != before {
+		w.failure = "a steady state was recorded again: " + w.git.Subject(w.git.Head(w.config.StateBranch))
+	}
+}
+
+// TestSharedBase checks that a bad version of a base that many apps read reaches only the first cohort, whatever users and faults do.
+// All apps take the last, good version.
+func TestSharedBase(t *testing.T) {
+	seeds, apps := 12, 30
+	if testing.Short() {
+		seeds = 4
+	}
+	if *seedsFlag > 0 {
+		seeds = *seedsFlag
+	}
+	acts := map[string]int{}
+	for seed := range uint64(seeds) {
+		w := newSharedBase(t, seed+*fromFlag, apps)
+		w.play()
+		for name, n := range w.acts {
+			acts[name] += n
+		}
+		if w.failure != "" {
+			t.Errorf("%s", w.trace[:min(5, len(w.trace))])
+			t.Errorf("seed %d: %s\n%s", seed+*fromFlag, w.failure, strings.Join(w.trace[max(0, len(w.trace)-60):], "\n"))
+			return
+		}
+	}
+	t.Log(acts)
+}
