@@ -103,6 +103,13 @@ func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 		Renderer: baseRenderer{}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}})
 	must(t, err)
+	w.cluster.changed = func(string) { // quicker than Story's
+		for i := range apps {
+			if w.process != nil {
+				w.process.Touch(fmt.Sprintf("a%d", i))
+			}
+		}
+	}
 	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
 		return kube.Lifetime{Never: strings.HasPrefix(version, "bad"), Ready: time.Second}
 	}

@@ -32,7 +32,7 @@ type Input struct {
 	Left      *rollout.Render       // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
 	Unread    bool                  // the commit of Left is still being read
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
-	Entry     *cohort.Entry         // into a change that many apps share; while shut, Head is Source; nil if not needed
+	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }

@@ -17,7 +17,12 @@ import (
 // State.Spent is the digest of a file without effect: for an earlier attempt, changed steps, or an already serving
 // version.
 
+// prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
+// cohort, its own commit replaces the head.
 func (in Input) prepared() Input {
+	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil {
+		in.Head = Head{Commit: in.Source.Commit, Render: in.Source}
+	}
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
 	}

@@ -41,9 +41,6 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	if !errors.Is(err, ErrNotReady) {
 		err = nil
 	}
-	if e := in.Entry; e != nil && !e.Open && in.Source != nil { // the app stays at its commit, as if this were the head
-		in.Head.Commit, in.Head.Render = in.Source.Commit, in.Source
-	}
 	left, w := a.State.Release, a.State.Watch
 	if w != nil {
 		left = &w.Former

@@ -28,6 +28,7 @@ type Member struct {
 	Tried    []string  // among Changed, the files that the app had before as at the head; sorted
 	Stuck    bool      // cannot start a release now, so that other apps come first
 	Apart    bool      // no change of this app counts, such as a first deployment
+	key      string    // sorts waiting apps
 }
 
 // World answers questions about the head and the apps.
@@ -42,8 +43,14 @@ type World interface {
 type Change struct {
 	settings rollout.SharedChanges
 	files    map[string]*shared
-	order    []Member // waiting apps, in the order of their entry
-	ranks    map[string]map[string]int
+	order    []*Member // waiting apps, in the order of their entry
+	ranks    map[string][]place
+}
+
+// place is an app's rank among the readers of a file.
+type place struct {
+	file string
+	rank int
 }
 
 // shared is one shared file.
@@ -57,8 +64,8 @@ type shared struct {
 
 // Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.
 func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) {
-	c := &Change{settings: settings, files: map[string]*shared{}, ranks: map[string]map[string]int{}}
-	waiting := map[string]Member{}
+	c := &Change{settings: settings, files: map[string]*shared{}, ranks: map[string][]place{}}
+	waiting := map[string]*Member{}
 	open := c.sharedOf(w, app)
 	for len(open) > 0 {
 		file := open[0]
@@ -75,7 +82,7 @@ func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) 
 				return nil, err
 			}
 			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
-				waiting[name] = m
+				waiting[name] = &m
 				open = append(open, c.sharedOf(w, m)...)
 			}
 		}
@@ -134,29 +141,26 @@ func (f *shared) sort() {
 
 // rank orders the waiting apps: first the apps that had the change before, last the stuck apps, and else by tier and by
 // a digest of a file's content and the app's name. A rank also counts all apps that have the file.
-func (c *Change) rank(w World, waiting map[string]Member) {
+func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := slices.Sorted(maps.Keys(c.files))[0]
-	salt, keys := first+" "+w.ID(first)+" ", map[string]string{}
+	salt := first + " " + w.ID(first) + " "
 	for name, m := range waiting {
-		keys[name] = rollout.Digest([]byte(salt+name), 8)
+		m.key = fmt.Sprintf("%d%03d", m.turn(), m.Tier) + rollout.Digest([]byte(salt+name), 8)
 		c.order = append(c.order, m)
 	}
-	slices.SortFunc(c.order, func(a, b Member) int {
-		return cmp.Or(a.turn()-b.turn(), a.Tier-b.Tier, strings.Compare(keys[a.App], keys[b.App]))
-	})
+	slices.SortFunc(c.order, func(a, b *Member) int { return strings.Compare(a.key, b.key) })
 	next := map[string]int{}
 	for _, m := range c.order {
-		c.ranks[m.App] = map[string]int{}
 		for _, file := range m.Changed {
 			if f := c.files[file]; f != nil {
-				c.ranks[m.App][file] = f.entered + next[file]
+				c.ranks[m.App] = append(c.ranks[m.App], place{file, f.entered + next[file]})
 				next[file]++
 			}
 		}
 	}
 }
 
-func (m Member) turn() int {
+func (m *Member) turn() int {
 	switch {
 	case len(m.Tried) > 0:
 		return 0
@@ -183,15 +187,15 @@ type Entry struct {
 
 // Apps returns the waiting apps in the order of their entry.
 func (c *Change) Apps() []string {
-	return rollout.Mapped(c.order, func(m Member) string { return m.App })
+	return rollout.Mapped(c.order, func(m *Member) string { return m.App })
 }
 
 // Entry returns whether an app may enter at a time. An app needs all of its shared files. An app that does not wait may
 // enter.
 func (c *Change) Entry(app string, now time.Time) (e Entry) {
 	e.Open = true
-	for _, file := range slices.Sorted(maps.Keys(c.ranks[app])) {
-		if next := c.at(file, app, now); e.Open {
+	for _, p := range c.ranks[app] {
+		if next := c.at(p, app, now); e.Open {
 			e = next
 		}
 	}
@@ -199,10 +203,10 @@ func (c *Change) Entry(app string, now time.Time) (e Entry) {
 	return e
 }
 
-func (c *Change) at(file, app string, now time.Time) Entry {
-	f, rank := c.files[file], c.ranks[app][file]
+func (c *Change) at(p place, app string, now time.Time) Entry {
+	file, f := p.file, c.files[p.file]
 	sizes := c.settings.Sizes(f.readers)
-	i := slices.IndexFunc(sizes, func(size int) bool { return rank < size })
+	i := slices.IndexFunc(sizes, func(size int) bool { return p.rank < size })
 	e := Entry{Cohort: i + 1, Of: len(sizes), File: file}
 	needed, done := 0, 0
 	if i > 0 {
@@ -224,7 +228,7 @@ func (c *Change) at(file, app string, now time.Time) Entry {
 		b := f.blockers[0]
 		why, e.Due = fmt.Sprintf("%q %s with", b.App, b.Doing), b.Entered.Add(c.settings.Timeout)
 		if !now.Before(e.Due) {
-			why, e.Asks = fmt.Sprintf("%q has not finished within %s", b.App, rollout.ShortSpan(c.settings.Timeout)), true
+			why, e.Asks = fmt.Sprintf("%q has not finished within %s with", b.App, rollout.ShortSpan(c.settings.Timeout)), true
 		}
 	default:
 		why = fmt.Sprintf("%d of %d apps have", f.entered, needed)
