@@ -18,9 +18,10 @@ import (
 // version.
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort, its own commit replaces the head.
+// cohort, its own commit replaces the head. A rollback first has to return to that commit.
 func (in Input) prepared() Input {
-	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil {
+	isLeft := in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
+	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil && !isLeft {
 		in.Head = Head{Commit: in.Source.Commit, Render: in.Source}
 	}
 	if err := in.HeadErr(); err != nil {

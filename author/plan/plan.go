@@ -25,7 +25,8 @@ type Plan struct {
 	Apps      []App                 `json:"apps"`            // changed, sorted by name
 	Unchanged int                   `json:"unchanged"`       // number of apps
 	Shared    []Shared              `json:"shared,omitempty"`
-	Errors    int                   `json:"errors"` // apps with an error, or 1 for the configuration
+	Cohorts   []Cohort              `json:"cohorts,omitempty"` // of changes that many apps share, in their order
+	Errors    int                   `json:"errors"`            // number of apps with an error, or 1 for the configuration
 }
 
 // Shared is a changed file of several apps.

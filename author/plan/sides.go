@@ -92,6 +92,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 			Summary: "is not a valid app: none of its objects are applied"}, true)
 	}
 	p.finish()
+	p.withCohorts(s, heads)
 	return nil
 }
 

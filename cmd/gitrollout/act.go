@@ -149,6 +149,8 @@ release then passes every gate up to and including that step, and skips timed
 pauses, analyses and experiments on the way. --full does so to the end, and skips
 the weights that are left. It waits for pods in any case.
 
+--through entry lets an app take a change that many apps share before its cohort.
+
 --adopt-anyway is for an app that has no record yet and is held as
 ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
 controller, at this version and once.`,

@@ -385,6 +385,9 @@ func retry(in strategies.Input) (decision, error) {
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
+	case in.Entry != nil && !in.Entry.Open && s.Release == nil:
+		return nil, fmt.Errorf("it waits for %s; to let it take the change now: gitrollout promote %s --through %s",
+			in.Entry.Waits, in.App.Name, rollout.ThroughEntry)
 	case coming != nil:
 		return nil, fmt.Errorf("release %s has not begun: %s; to let it skip all gates when it begins: gitrollout "+
 			"promote %s --full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)

@@ -83,8 +83,8 @@ func neverWaits(s rollout.State, head *rollout.Render) bool {
 	_, rejected := s.IsRejected(h)
 	isReturn := s.Release != nil && s.Stable != nil && s.Stable.Hash == h
 	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
-	return s.Source == "" || s.Phase == rollout.Aborting || s.Release != nil && s.Stable == nil || rejected || isReturn ||
-		isVerified || s.Entered != nil && s.Entered.Was == head.Digest
+	return s.Source == "" || s.Release != nil && s.Stable == nil || rejected || isReturn || isVerified ||
+		s.Entered != nil && s.Entered.Was == head.Digest
 }
 
 // Member implements cohort.World.
@@ -140,7 +140,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (e
 		m.Tier = entry.Tier
 	}
 	head, isOld := e.Head(app.Name)
-	m.Stuck = head.Err != nil || s.Phase == rollout.Aborting ||
+	m.Stuck = head.Err != nil || s.Rollback != nil && s.Rollback.Late ||
 		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
 	if r := head.Render; r != nil {
 		_, rejected := s.IsRejected(r.Release())

@@ -68,14 +68,16 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 // recordedEntry returns the wait for a cohort that the record has for this head, or nil.
 func recordedEntry(s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
 	h := s.Held
-	if !h.Is(rollout.HeldCohort, rollout.HeldShared) || h.Commit != head.Commit.ID || head.Render == nil {
+	if !h.Is(rollout.HeldCohort, rollout.HeldShared) || head.Render == nil {
 		return nil
 	}
-	_, waits, _ := strings.Cut(h.Message, " waits for ")
-	e := &cohort.Entry{Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared), Commit: head.Commit}
-	e.Release = head.Render.Version()
-	e.Open = opens(p, s, e.Release)
-	return e
+	version := head.Render.Version()
+	what, waits, _ := strings.Cut(h.Message, " waits for ")
+	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
+		return nil // a newer head, which the reconciler has not read yet
+	}
+	return &cohort.Entry{Open: opens(p, s, version), Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared),
+		Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 }
 
 // opens reports whether a promotion lets an app take a shared change, or rejects the change in this app.

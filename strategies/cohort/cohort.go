@@ -142,7 +142,7 @@ func (f *shared) sort() {
 // rank orders the waiting apps: first the apps that had the change before, last the stuck apps, and else by tier and by
 // a digest of a file's content and the app's name. A rank also counts all apps that have the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
-	first := slices.Sorted(maps.Keys(c.files))[0]
+	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
 	for name, m := range waiting {
 		m.key = fmt.Sprintf("%d%03d", m.turn(), m.Tier) + rollout.Digest([]byte(salt+name), 8)
@@ -184,6 +184,9 @@ type Entry struct {
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
 }
+
+// Files returns the shared files, sorted.
+func (c *Change) Files() []string { return slices.Sorted(maps.Keys(c.files)) }
 
 // Apps returns the waiting apps in the order of their entry.
 func (c *Change) Apps() []string {

@@ -28,6 +28,9 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 				n.Command += flag
 			}
 		}
+		if a.Through != "" {
+			n.Command += " --through " + a.Through
+		}
 		kind := rollout.ProposePromotion
 		if n.Back = a.Verb == propose.Undo || a.Verb == rollout.Abort && in.State.Watch == nil; n.Back {
 			kind = rollout.ProposeRevert
@@ -68,6 +71,8 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return "end the hold"
 	case a.AdoptAnyway:
 		return "take it over anyway"
+	case a.Through == rollout.ThroughEntry:
+		return "take the change now"
 	case a.Verb != rollout.Promote || isOnHold || coming != nil || head == nil:
 		return ""
 	case a.Full:

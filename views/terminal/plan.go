@@ -26,6 +26,10 @@ func Plans(all []plan.Plan, k Look) string {
 			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, rollout.Count(len(s.Apps), "app"),
 				strings.Join(s.Apps, ", ")), dim, plain))
 		}
+		for _, c := range p.Cohorts {
+			b.WriteString(k.field("cohort", fmt.Sprintf("%d of %d takes %s %s: %s", c.Number, c.Of, strings.Join(c.Files, ", "),
+				plan.Moment(c.Begins, p.At), strings.Join(c.Apps, ", ")), dim, plain))
+		}
 		for _, a := range p.Apps {
 			b.WriteString("\n" + drawPlanned(p, a, k))
 		}

@@ -358,7 +358,7 @@ const podCount = (n) => n + (n === 1 ? ' pod' : ' pods');
 // effect says what happens to how many pods. The argument through is the promotion's target, as in the form.
 function effect(verb, through) {
   const all = app.workloads || [], moving = all.filter((w) => w.moving), of = moving.length > 0 ? moving : all;
-  if (through === 'adopt') return '';
+  if (through === 'adopt' || through === 'entry') return '';
   if (of.length === 0 || of.some((w) => w.unread)) return 'The number of pods is not observed.';
   const sum = (list, n) => list.reduce((total, x) => total + n(x), 0);
   const count = (...roles) => sum(of, (w) => sum((w.revisions || []).filter((r) => roles.includes(r.role)), (r) => r.ready));
@@ -409,7 +409,8 @@ function openAct(verb) {
       || []).find((w) => w.steps).steps : [];
     const from = Math.min(...(app.workloads || []).filter((w) => w.moving).map((w) => w.step - 1), steps.length);
     fields.push(h('label', { for: 'through' }, 'How far'), h('select', { id: 'through', name: 'through' },
-      can((a) => !a.full && !a.adoptAnyway) && h('option', { value: '' }, 'past the step that it waits at'),
+      can((a) => !a.full && !a.adoptAnyway && !a.through) && h('option', { value: '' }, 'past the step that it waits at'),
+      can((a) => a.through) && h('option', { value: 'entry' }, 'take the shared change before its cohort'),
       can((a) => a.full) && [steps.map((s, i) => i > from && h('option', { value: String(i + 1) },
         'through step ' + (i + 1) + ': ' + s.text)), h('option', { value: 'full' },
         'fully: skip all the steps that are left')],
@@ -426,7 +427,7 @@ $('act-form').addEventListener('submit', async (e) => {
   const { release } = app.actions.find((a) => a.verb === verb) || {};
   const form = new FormData(e.target), through = form.get('through') || '';
   const body = { verb, release, reason: form.get('reason') || '', off: form.get('off') === 'off',
-    full: through === 'full', adoptAnyway: through === 'adopt', through: /^\d+$/.test(through) ? through : '' };
+    full: through === 'full', adoptAnyway: through === 'adopt', through: /^(\d+|entry)$/.test(through) ? through : '' };
   $('act-go').disabled = true;
   $('act-error').textContent = '';
   try {
