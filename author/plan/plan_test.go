@@ -449,3 +449,50 @@ func TestMoment(t *testing.T) {
 		compare.CheckNamed(t, "after "+after.String(), want, Moment(now.Add(after), now))
 	}
 }
+
+// TestCohorts checks the cohorts of a change of a base that 12 apps read. A later cohort begins when the cohort before has been released and
+// has soaked. Without the setting, or for fewer apps, there are no cohorts.
+func TestCohorts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		settings string
+		want     []int
+	}{
+		"defaults": {"", []int{1, 1, 10}}, "off": {"sharedChanges: {over: 0}\n", nil}, "few": {"sharedChanges: {over: 12}\n", nil},
+		"two": {"sharedChanges: {cohorts: [50%, 100%], soak: 1h}\n", []int{6, 6}},
+	} {
+		tree := func(version string) rollout.Tree {
+			files := map[string]string{rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n" + tt.settings,
+				"base/kustomization.yaml": "resources: [web.yaml]\n",
+				"base/web.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {version: " + version + "}\n"}
+			for i := range 12 {
+				files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../../base]\nnamePrefix: a%d-\n", i)
+			}
+			dir := t.TempDir()
+			for name, content := range files {
+				must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+				must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+			}
+			tree, err := worktree.OpenHashed(dir)
+			must(t, err)
+			return tree
+		}
+		s := Sides{Cluster: "prod", Now: now, Renderer: render.New(render.InProcess{})}
+		must(t, s.Read(tree("v1"), tree("v2")))
+		p := Plan{At: now}
+		must(t, p.Add(&s, func() error { return nil }))
+		var got []int
+		for i, c := range p.Cohorts {
+			got = append(got, len(c.Apps))
+			soak := s.After.Config.Shared.Soak
+			if c.Number != i+1 || c.Of != len(tt.want) || !c.Begins.Equal(now.Add(time.Duration(i)*soak)) || !slices.Equal(c.Files, []string{"base/web.yaml"}) {
+				t.Errorf("%s: cohort %+v", name, c)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: cohorts of %v apps, want %v", name, got, tt.want)
+		}
+		if text := Markdown([]Plan{p}); strings.Contains(text, "- Cohort 1 of 3 takes `base/web.yaml` immediately: a") != (name == "defaults") {
+			t.Errorf("%s: the comment is\n%s", name, text)
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rol
 	return &rollout.Render{App: app, Commit: c}, nil
 }
 
-func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
+func open(t testing.TB, tree Snapshot, last *rollout.Config) *Branch {
 	t.Helper()
 	b, err := NewReader("prod", &builds{}).Open(tree, last)
 	must(t, err)

@@ -230,7 +230,9 @@ func (c *Change) at(p place, app string, now time.Time) Entry {
 	case len(f.blockers) > 0:
 		b := f.blockers[0]
 		why, e.Due = fmt.Sprintf("%q %s with", b.App, b.Doing), b.Entered.Add(c.settings.Timeout)
-		if !now.Before(e.Due) {
+		if b.Entered.IsZero() {
+			e.Due, e.Asks = time.Time{}, true
+		} else if !now.Before(e.Due) {
 			why, e.Asks = fmt.Sprintf("%q has not finished within %s with", b.App, rollout.ShortSpan(c.settings.Timeout)), true
 		}
 	default:

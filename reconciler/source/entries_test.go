@@ -1,0 +1,311 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// fleet has n apps that read a base, and their records.
+type fleet struct {
+	cohort.Index
+	commits map[string]commit
+	records map[string]rollout.State
+	errs    map[string]error // of heads
+	failed  error            // of Tree
+	starts  bool
+	entries *Entries
+	made    map[string]*rollout.Render
+	apps    []rollout.App
+}
+
+// newFleet returns apps that are healthy at the commit "one". The commit "two" has another base.
+func newFleet(t testing.TB, n int) *fleet {
+	t.Helper()
+	f := &fleet{commits: map[string]commit{}, records: map[string]rollout.State{}, errs: map[string]error{}, made: map[string]*rollout.Render{}}
+	files := map[string]string{config: configOf("- {path: apps/*}\n"), "base/web.yaml": "v1"}
+	for i := range n {
+		files[fmt.Sprintf("apps/a%04d/kustomization.yaml", i)] = "resources: []\n"
+	}
+	f.commits["one"] = commit{"one", files}
+	f.head(t, "two", map[string]string{"base/web.yaml": "v2"})
+	for _, a := range f.apps {
+		f.records[a.Name] = rollout.State{App: a.Name, Phase: rollout.Healthy, Source: "one",
+			Stable: &rollout.Release{Hash: f.hashOf(a.Name, "one"), Commit: "one", Since: noon.Add(-time.Hour)}}
+	}
+	return f
+}
+
+// head makes a commit with edits of the commit "one" the head.
+func (f *fleet) head(t testing.TB, id string, edits map[string]string) {
+	t.Helper()
+	f.commits[id] = f.commits["one"].with(id, edits)
+	b := open(t, f.commits[id], nil)
+	f.apps = b.Apps
+	for _, a := range f.apps {
+		f.Set(a.Name, []string{a.Path + "/kustomization.yaml", "base/web.yaml"})
+	}
+	f.entries = &Entries{
+		Branch: b, Record: func(app string) rollout.State { return f.records[app] },
+		Head:  func(app string) (strategies.Head, bool) { return f.headOf(app), false },
+		Files: f.Files, ReadBy: f.Readers, Starts: func() bool { return f.starts },
+		Render: func(app rollout.App, commit string) *rollout.Render { return f.render(app.Name, commit) },
+		Tree:   func(commit string) (rollout.Tree, error) { return f.commits[commit], f.failed },
+	}
+}
+
+func (f *fleet) hashOf(app, commit string) rollout.Hash {
+	c := f.commits[commit]
+	return rollout.Hash("h1-" + rollout.Digest([]byte(c.files["base/web.yaml"]+c.files["apps/"+app+"/kustomization.yaml"]), 5))
+}
+
+func (f *fleet) render(app, commit string) *rollout.Render {
+	if r := f.made[app+commit]; r != nil {
+		return r
+	}
+	w := rollout.Workload{Namespace: "default", Name: app}
+	hash := f.hashOf(app, commit)
+	r := &rollout.Render{Commit: rollout.Commit{ID: commit, Author: "Ann"}, Specs: []rollout.Spec{{Workload: w}},
+		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: string(hash)}
+	f.made[app+commit] = r
+	return r
+}
+
+func (f *fleet) headOf(app string) strategies.Head {
+	if err := f.errs[app]; err != nil {
+		return strategies.Head{Err: err}
+	}
+	r := f.render(app, f.entries.Branch.Tree.Commit().ID)
+	return strategies.Head{Commit: r.Commit, Render: r}
+}
+
+// entry returns an app's entry now. Only waiting apps have one.
+func (f *fleet) entry(t testing.TB, app string, p *rollout.Promotion) *cohort.Entry {
+	t.Helper()
+	f.entries.Forget()
+	i := 0
+	for f.apps[i].Name != app {
+		i++
+	}
+	e, err := f.entries.Of(f.apps[i], f.records[app], f.headOf(app), p, noon)
+	must(t, err)
+	return e
+}
+
+// last returns the app that enters last.
+func (f *fleet) last(t testing.TB) string {
+	t.Helper()
+	for _, a := range f.apps {
+		if e := f.entry(t, a.Name, nil); e != nil && e.Cohort == 3 {
+			return a.Name
+		}
+	}
+	t.Fatal("no app is in the last cohort")
+	return ""
+}
+
+// TestEntriesOf checks which heads wait for a cohort. Rollbacks, reverts, verified versions and content that ran before never wait.
+func TestEntriesOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(f *fleet, s *rollout.State, app string)
+		waits  bool
+	}{
+		"a shared change": {func(*fleet, *rollout.State, string) {}, true},
+		"a release in flight": {func(f *fleet, s *rollout.State, _ string) {
+			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Hash: "h1-other", Commit: "one"}
+		}, true},
+		"a first deployment": {func(_ *fleet, s *rollout.State, _ string) { *s = rollout.State{} }, false},
+		"a first deployment in flight": {func(_ *fleet, s *rollout.State, _ string) {
+			s.Phase, s.Release, s.Stable = rollout.Progressing, s.Stable, nil
+		}, false},
+		"a revert": {func(f *fleet, s *rollout.State, app string) {
+			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Hash: "h1-bad", Commit: "one"}
+			s.Stable = &rollout.Release{Hash: f.hashOf(app, "two"), Commit: "two"}
+		}, false},
+		"a verified version": {func(f *fleet, s *rollout.State, app string) {
+			s.Verified = []rollout.Hash{s.Stable.Hash, f.hashOf(app, "two")}
+		}, false},
+		"the stable version with another file": {func(f *fleet, s *rollout.State, app string) {
+			s.Stable.Hash, s.Verified = f.hashOf(app, "two"), []rollout.Hash{f.hashOf(app, "two")}
+		}, true},
+		"content that ran before": {func(f *fleet, s *rollout.State, app string) {
+			s.Entered = &rollout.Entered{At: noon, Commit: "one", Was: string(f.hashOf(app, "two"))}
+		}, false},
+		"a rejected version": {func(f *fleet, s *rollout.State, app string) {
+			s.Rejected = []rollout.Rejection{{Hash: f.hashOf(app, "two"), Commit: "two"}}
+		}, false},
+		"the commit of the head": {func(_ *fleet, s *rollout.State, _ string) { s.Source = "two" }, false},
+		"off":                    {func(f *fleet, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 0 }, false},
+		"few apps":               {func(f *fleet, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 12 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 12)
+			app := f.last(t)
+			s := f.records[app]
+			stable := *s.Stable
+			s.Stable = &stable
+			tt.change(f, &s, app)
+			f.records[app] = s
+			e := f.entry(t, app, nil)
+			compare.Check(t, tt.waits, e != nil && !e.Open)
+		})
+	}
+}
+
+// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A promotion for
+// another version, for a step or with a spent file does not.
+func TestEntriesOfPromotions(t *testing.T) {
+	f := newFleet(t, 12)
+	app := f.last(t)
+	version := f.hashOf(app, "two")
+	for name, tt := range map[string]struct {
+		p    rollout.Promotion
+		open bool
+	}{
+		"entry":         {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote}, true},
+		"full":          {rollout.Promotion{Release: version, Through: rollout.Full, Decision: rollout.Promote}, true},
+		"abort":         {rollout.Promotion{Release: version, Decision: rollout.Abort}, true},
+		"a step":        {rollout.Promotion{Release: version, Through: "1", Decision: rollout.Promote}, false},
+		"another":       {rollout.Promotion{Release: "h1-1", Through: rollout.ThroughEntry, Decision: rollout.Promote}, false},
+		"a hold":        {rollout.Promotion{Release: version, Decision: rollout.Hold}, false},
+		"a used one":    {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "spent"}, false},
+		"not a used on": {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "new"}, true},
+	} {
+		s := f.records[app]
+		s.Spent = "spent"
+		f.records[app] = s
+		if e := f.entry(t, app, &tt.p); e == nil || e.Open != tt.open || e.Release != version {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// TestEntriesOfOthers checks how the other apps' records affect a waiting app.
+func TestEntriesOfOthers(t *testing.T) {
+	in := func(s *rollout.State, phase rollout.Phase) {
+		s.Phase, s.Source = phase, "two"
+		s.Release = &rollout.Release{Hash: "h1-new", Commit: "two", Since: noon.Add(-time.Minute)}
+	}
+	for name, tt := range map[string]struct {
+		change func(f *fleet, s *rollout.State, app string)
+		want   string // in the wait of an app of the last cohort
+	}{
+		"none has it": {func(*fleet, *rollout.State, string) {}, "0 of 2 apps have the same change"},
+		"in flight":   {func(_ *fleet, s *rollout.State, _ string) { in(s, rollout.Paused) }, "is Paused with the same change"},
+		"in flight and at an older commit": {func(_ *fleet, s *rollout.State, _ string) {
+			in(s, rollout.Progressing)
+			s.Source, s.Release.Commit = "one", "one"
+		}, "0 of 2 apps have"},
+		"unhealthy": {func(_ *fleet, s *rollout.State, _ string) { s.Source, s.Unhealthy = "two", "no pod is ready" }, "is Degraded with"},
+		"healthy":   {func(_ *fleet, s *rollout.State, _ string) { s.Source, s.Stable.Since = "two", noon }, "1 of 2 apps have"},
+		"rejected": {func(f *fleet, s *rollout.State, app string) {
+			s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: f.hashOf(app, "two"), Commit: "two"}}
+		}, "rejected the same change"},
+		"rejected at an older commit": {func(f *fleet, s *rollout.State, app string) {
+			s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: "h1-own", Commit: "one"}}
+		}, "0 of 2 apps have"},
+		"rejects now": {func(_ *fleet, s *rollout.State, _ string) {
+			in(s, rollout.Aborting)
+			s.Rollback = &rollout.Rollback{Reject: true, To: "one"}
+			s.Rejected = []rollout.Rejection{{Hash: "h1-new", Commit: "two"}}
+		}, "rejected the same change"},
+		"superseded": {func(_ *fleet, s *rollout.State, _ string) {
+			s.Entered = &rollout.Entered{At: noon.Add(-time.Hour), Commit: "two"}
+		}, "is Healthy with the same change"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 12)
+			waiting, first := f.last(t), ""
+			for _, a := range f.apps {
+				if e := f.entry(t, a.Name, nil); e.Cohort == 1 {
+					first = a.Name
+				}
+			}
+			s := f.records[first]
+			stable := *s.Stable
+			s.Stable = &stable
+			tt.change(f, &s, first)
+			f.records[first] = s
+			e := f.entry(t, waiting, nil)
+			compare.Contains(t, e.Waits, tt.want)
+		})
+	}
+}
+
+// TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. An own file outside of shared
+// folders needs no other app. A commit that is gone keeps no app.
+func TestEntriesAreUnknown(t *testing.T) {
+	f := newFleet(t, 12)
+	app := f.apps[0]
+	f.entries.ids, f.failed = nil, fmt.Errorf("commit one %w", ErrNotReady)
+	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
+		t.Errorf("error %v", err)
+	}
+	f.failed = errors.New("commit one is gone")
+	if e, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); e != nil || err != nil {
+		t.Errorf("entry %+v, error %v", e, err)
+	}
+	f.failed, f.starts = nil, true
+	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
+		t.Errorf("error %v", err)
+	}
+	f.head(t, "three", map[string]string{"apps/a0000/kustomization.yaml": "namePrefix: a\n"})
+	if e := f.entry(t, "a0000", nil); e != nil {
+		t.Errorf("an own file: %+v", e)
+	}
+}
+
+// TestRecordedEntry checks that a command takes the wait for a cohort from the record, for the head that the record names.
+func TestRecordedEntry(t *testing.T) {
+	f := newFleet(t, 12)
+	app := f.last(t)
+	s := f.records[app]
+	version := f.hashOf(app, "two")
+	s.Held = &rollout.Held{Reason: rollout.HeldCohort, Commit: "two",
+		Message: fmt.Sprintf("release %s of two by Ann waits for cohort 3 of 3 (base/web.yaml)", version)}
+	prepared := func(p Promotion, head strategies.Head) *cohort.Entry {
+		return Prepare(f.entries.Branch, f.apps[0], s, head, p, Trust{}).Entry
+	}
+	e := prepared(Promotion{}, f.headOf(app))
+	if e == nil || e.Open || e.Waits != "cohort 3 of 3 (base/web.yaml)" || e.Release != version {
+		t.Errorf("entry %+v", e)
+	}
+	e = prepared(Promotion{File: &rollout.Promotion{Release: version, Through: "entry", Decision: rollout.Promote, Digest: "d"}}, f.headOf(app))
+	if e == nil || !e.Open {
+		t.Errorf("with a promotion: %+v", e)
+	}
+	if e = prepared(Promotion{}, strategies.Head{Commit: rollout.Commit{ID: "one"}, Render: f.render(app, "one")}); e != nil {
+		t.Errorf("another head: %+v", e)
+	}
+	in, err := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+		return f.render(app.Name, commit), nil
+	}}.Gather(t.Context(), App{App: rollout.App{Name: app}, Head: f.headOf(app), State: s, Entry: &cohort.Entry{}}, noon)
+	must(t, err)
+	compare.CheckNamed(t, "the gathered entry", false, in.Entry == nil)
+}
+
+// BenchmarkEntries measures a change of a base that 10,000 apps read, and a change of one app's own file.
+func BenchmarkEntries(b *testing.B) {
+	f := newFleet(b, 10_000)
+	of := func(b *testing.B) {
+		app := f.apps[5000]
+		head := f.headOf(app.Name)
+		for b.Loop() {
+			f.entries.Forget()
+			_, err := f.entries.Of(app, f.records[app.Name], head, nil, noon)
+			must(b, err)
+		}
+	}
+	b.Run("base", of)
+	f.head(b, "three", map[string]string{"apps/a5000/kustomization.yaml": "namePrefix: a\n"})
+	b.Run("own", of)
+}

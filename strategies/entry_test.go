@@ -1,0 +1,49 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+)
+
+// TestEntry checks an app with a shared change at the head. While the app waits, it stays at its commit and is held without an error. The
+// record does not change again, also if only the progress of other apps changes. Then the release begins, with the entry in the record.
+func TestEntry(t *testing.T) {
+	h := oneWeb(nil)
+	in := world(h)
+	h.push(func(s *source) { s.workloads[0].version = "v2" })
+	in.Head = h.headInput()
+	wait := &cohort.Entry{Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3", Due: in.Now.Add(time.Hour), Release: h.at(h.headID()).Release(),
+		Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
+	was := in.State.Source
+	in.Entry = wait
+	d := Decide(in)
+	want := "release " + string(wait.Release) + " of " + rollout.ShortID(h.headID()) + " by Ann waits for cohort 2 of 3"
+	if d.State.Held == nil || d.State.Held.Message != want || d.State.Held.Reason != rollout.HeldCohort || d.State.Source != was ||
+		d.State.Release != nil || d.Waiting != wait.Waits {
+		t.Fatalf("%+v, held %+v", d, d.State.Held)
+	}
+	compare.CheckNamed(t, "it is due", wait.Due, d.Requeue)
+	in.State = d.State
+	in.Entry = &cohort.Entry{Waits: "cohort 2 of 3: y", Hold: "cohort 2 of 3", Release: wait.Release, Commit: rollout.Commit{ID: h.headID()}}
+	if d = Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
+		t.Errorf("recorded again: %q, held %+v", d.Subject, d.State.Held)
+	}
+	in.Entry.Asks, in.Entry.Hold = true, `cohort 2 of 3: "pay" rejected the same change`
+	if d = Decide(in); !d.State.Held.Is(rollout.HeldShared) || d.Subject == "" {
+		t.Errorf("stopped: %+v", d.State.Held)
+	}
+	in.Entry.Open = true
+	d = Decide(in)
+	if d.Ask != nil && d.Ask.Accept != "" {
+		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
+		d = Decide(in)
+	}
+	e := d.State.Entered
+	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != in.Source.Digest {
+		t.Errorf("opened: %+v, entered %+v, held %+v", d.State.Release, e, d.State.Held)
+	}
+}
