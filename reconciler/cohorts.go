@@ -41,9 +41,9 @@ type stage struct {
 }
 
 // entry returns whether an app may take a shared change. While this is unknown, the app waits, with an error.
-func (c *cohorts) entry(v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
-	*cohort.Entry, error,
-) {
+func (c *cohorts) entry(
+	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
+) (*cohort.Entry, error) {
 	if v.branch.Config == nil || len(v.apps) <= v.branch.Config.Shared.Over {
 		return nil, nil
 	}

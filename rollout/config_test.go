@@ -88,6 +88,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		noRevert = " must be propose, push or off; write propose, which is the default"
 		noList   = ": must be a list, not a mapping; begin each entry with a dash"
 		fromRoot = "; name folders from the repository's root"
+		noLast   = "has no last cohort of 100%, so some apps would never get a change; end with 100%: [1, 10%, 100%]"
 		noName   = " is not a name; use lower-case letters, digits and -, at most 63"
 	)
 	for name, tt := range map[string]struct{ text, want string }{
@@ -117,7 +118,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
 			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
 		"over":      {apps + "sharedChanges: {over: -1}\n", "sharedChanges.over: -1 is negative; give 0 or more"},
-		"no cohort": {apps + "sharedChanges: {cohorts: []}\n", `sharedChanges.cohorts: has no last cohort of 100%, so some apps would never get a change; end with 100%: [1, 10%, 100%]`},
+		"no cohort": {apps + "sharedChanges: {cohorts: []}\n", "sharedChanges.cohorts: " + noLast},
 		"cohort of none": {apps + "sharedChanges: {cohorts: [0, 100%]}\n",
 			`sharedChanges.cohorts[0]: "0" is not a size of a cohort; give 1 or more apps, or 1% to 100%`},
 		"cohort of too many": {apps + "sharedChanges: {cohorts: [101%]}\n",
@@ -125,12 +126,13 @@ func TestParseConfigRefuses(t *testing.T) {
 		"cohorts shrink": {apps + "sharedChanges: {cohorts: [10%, 10%, 100%]}\n",
 			`sharedChanges.cohorts[1]: "10%" is not more than "10%" of the cohort before; count the apps of the cohorts before too: [1, 10%, 100%]`},
 		"cohorts end": {apps + "sharedChanges: {cohorts: [1, 10%]}\n",
-			`sharedChanges.cohorts: has no last cohort of 100%, so some apps would never get a change; end with 100%: [1, 10%, 100%]`},
+			"sharedChanges.cohorts: " + noLast},
 		"soak": {apps + "sharedChanges: {soak: soon}\n",
 			`sharedChanges.soak: "soon" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
 		"no timeout": {apps + "sharedChanges: {timeout: 0s}\n",
 			`sharedChanges.timeout: must be more than 0, not the string "0s"; write 4h or the like`},
-		"tier":               {"apps: [{path: a, tier: 0}]\n", "apps[0].tier: 0 is not within 1..100; write 1 for the first apps, and up to 100 for later apps"},
+		"tier": {"apps: [{path: a, tier: 0}]\n",
+			"apps[0].tier: 0 is not within 1..100; write 1 for the first apps, and up to 100 for later apps"},
 		"autoRevert":         {apps + "autoRevert: merge\n", "autoRevert: merge" + noRevert},
 		"autoRevert: a list": {apps + "autoRevert: [push]\n", "autoRevert: [push]" + noRevert},
 		"notifications":      {apps + "notifications: {slack: x}\n", "notifications" + noList},

@@ -251,7 +251,8 @@ func (w *sharedBase) play() {
 		name := fmt.Sprintf("a%d", i)
 		s := w.state(name)
 		app := rollout.App{Name: name, Path: "apps/" + name, Namespace: namespace}
-		if is, want := w.at(app, s.Source), w.at(app, w.head()); w.failure == "" && (is == nil || is.Digest != want.Digest || s.Phase != rollout.Healthy) {
+		is, want := w.at(app, s.Source), w.at(app, w.head())
+		if w.failure == "" && (is == nil || is.Digest != want.Digest || s.Phase != rollout.Healthy) {
 			w.failure = fmt.Sprintf("%s is %s at %s, held %+v", name, s.Phase, rollout.ShortID(s.Source), s.Held)
 		}
 	}

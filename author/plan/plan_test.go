@@ -450,8 +450,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestCohorts checks the cohorts of a change of a base that 12 apps read. A later cohort begins when the cohort before has been released and
-// has soaked. Without the setting, or for fewer apps, there are no cohorts.
+// TestCohorts checks the cohorts of a change of a base that 12 apps read. A later cohort begins when the cohort before has been released
+// and has soaked. Without the setting, or for fewer apps, there are no cohorts.
 func TestCohorts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		settings string
@@ -461,7 +461,8 @@ func TestCohorts(t *testing.T) {
 		"two": {"sharedChanges: {cohorts: [50%, 100%], soak: 1h}\n", []int{6, 6}},
 	} {
 		tree := func(version string) rollout.Tree {
-			files := map[string]string{rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n" + tt.settings,
+			const entries = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"
+			files := map[string]string{rollout.ConfigPath("prod"): entries + tt.settings,
 				"base/kustomization.yaml": "resources: [web.yaml]\n",
 				"base/web.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {version: " + version + "}\n"}
 			for i := range 12 {
@@ -484,7 +485,8 @@ func TestCohorts(t *testing.T) {
 		for i, c := range p.Cohorts {
 			got = append(got, len(c.Apps))
 			soak := s.After.Config.Shared.Soak
-			if c.Number != i+1 || c.Of != len(tt.want) || !c.Begins.Equal(now.Add(time.Duration(i)*soak)) || !slices.Equal(c.Files, []string{"base/web.yaml"}) {
+			isShared := slices.Equal(c.Files, []string{"base/web.yaml"})
+			if c.Number != i+1 || c.Of != len(tt.want) || !c.Begins.Equal(now.Add(time.Duration(i)*soak)) || !isShared {
 				t.Errorf("%s: cohort %+v", name, c)
 			}
 		}

@@ -63,6 +63,9 @@ func Possible(in strategies.Input) (out []Action) {
 		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}} {
 		a.Release = about(in, a.Verb)
 		_, err := decide(in, a)
+		if a.Through != "" && in.Entry == nil { // a step may have this name
+			continue
+		}
 		if a.Verb == Undo && in.State.Stable != nil || err == nil {
 			out = append(out, a)
 		}
@@ -205,18 +208,6 @@ func promoteGate(in strategies.Input) (decision, error) {
 	default:
 		return decision{}, notAtGate(in)
 	}
-}
-
-// promoteEntry lets an app take a shared change before its cohort.
-func promoteEntry(in strategies.Input) (decision, error) {
-	e := in.Entry
-	if e.Open {
-		return decision{}, errors.New("it may take the change already")
-	}
-	p := &rollout.Promotion{Release: e.Release, Decision: rollout.Promote, Through: rollout.ThroughEntry,
-		At: rollout.Second(in.Now).Format(time.RFC3339)}
-	return decision{promotion: p, subject: fmt.Sprintf("Let %s take %s", in.App.Name, e.Commit.Short()),
-		then: in.App.Name + " does not wait for its cohort; " + watchHint(in.App.Name)}, nil
 }
 
 func promoted(in strategies.Input, p *rollout.Promotion) decision {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort. The file names the version at the head. Other
-// promotions name this way, and an app that need not wait is refused.
+// TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort. The file names the version at the head.
+// Other promotions name this way, and an app that need not wait is refused.
 func TestPromoteEntry(t *testing.T) {
 	entry := Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, Release: "h1-9"}
 	in := shop()

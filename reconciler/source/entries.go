@@ -53,7 +53,8 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 		if err != nil || m.Apart || len(m.Changed) == 0 {
 			return nil, err
 		}
-		if e.Starts() && slices.ContainsFunc(m.Changed, func(f string) bool { return !strings.HasPrefix(f, app.Path+"/") }) {
+		isForeign := func(file string) bool { return !strings.HasPrefix(file, app.Path+"/") }
+		if e.Starts() && slices.ContainsFunc(m.Changed, isForeign) {
 			return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 		}
 		if change, err = cohort.Find(settings, e, m); err != nil || change == nil {

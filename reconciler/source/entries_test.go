@@ -31,7 +31,8 @@ type fleet struct {
 // newFleet returns apps that are healthy at the commit "one". The commit "two" has another base.
 func newFleet(t testing.TB, n int) *fleet {
 	t.Helper()
-	f := &fleet{commits: map[string]commit{}, records: map[string]rollout.State{}, errs: map[string]error{}, made: map[string]*rollout.Render{}}
+	f := &fleet{commits: map[string]commit{}, records: map[string]rollout.State{}, errs: map[string]error{},
+		made: map[string]*rollout.Render{}}
 	files := map[string]string{config: configOf("- {path: apps/*}\n"), "base/web.yaml": "v1"}
 	for i := range n {
 		files[fmt.Sprintf("apps/a%04d/kustomization.yaml", i)] = "resources: []\n"
@@ -161,8 +162,8 @@ func TestEntriesOf(t *testing.T) {
 	}
 }
 
-// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A promotion for
-// another version, for a step or with a spent file does not.
+// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A promotion
+// for another version, for a step or with a spent file does not.
 func TestEntriesOfPromotions(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
@@ -171,14 +172,14 @@ func TestEntriesOfPromotions(t *testing.T) {
 		p    rollout.Promotion
 		open bool
 	}{
-		"entry":         {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote}, true},
-		"full":          {rollout.Promotion{Release: version, Through: rollout.Full, Decision: rollout.Promote}, true},
-		"abort":         {rollout.Promotion{Release: version, Decision: rollout.Abort}, true},
-		"a step":        {rollout.Promotion{Release: version, Through: "1", Decision: rollout.Promote}, false},
-		"another":       {rollout.Promotion{Release: "h1-1", Through: rollout.ThroughEntry, Decision: rollout.Promote}, false},
-		"a hold":        {rollout.Promotion{Release: version, Decision: rollout.Hold}, false},
-		"a used one":    {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "spent"}, false},
-		"not a used on": {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "new"}, true},
+		"entry":      {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote}, true},
+		"full":       {rollout.Promotion{Release: version, Through: rollout.Full, Decision: rollout.Promote}, true},
+		"abort":      {rollout.Promotion{Release: version, Decision: rollout.Abort}, true},
+		"a step":     {rollout.Promotion{Release: version, Through: "1", Decision: rollout.Promote}, false},
+		"another":    {rollout.Promotion{Release: "h1-1", Through: rollout.ThroughEntry, Decision: rollout.Promote}, false},
+		"a hold":     {rollout.Promotion{Release: version, Decision: rollout.Hold}, false},
+		"a used one": {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "spent"}, false},
+		"a new one":  {rollout.Promotion{Release: version, Through: rollout.ThroughEntry, Decision: rollout.Promote, Digest: "new"}, true},
 	} {
 		s := f.records[app]
 		s.Spent = "spent"
@@ -241,8 +242,8 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 }
 
-// TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. An own file outside of shared
-// folders needs no other app. A commit that is gone keeps no app.
+// TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. An app's own file needs no
+// other app. A commit that is gone keeps no app.
 func TestEntriesAreUnknown(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.apps[0]
@@ -279,7 +280,8 @@ func TestRecordedEntry(t *testing.T) {
 	if e == nil || e.Open || e.Waits != "cohort 3 of 3 (base/web.yaml)" || e.Release != version {
 		t.Errorf("entry %+v", e)
 	}
-	e = prepared(Promotion{File: &rollout.Promotion{Release: version, Through: "entry", Decision: rollout.Promote, Digest: "d"}}, f.headOf(app))
+	p := &rollout.Promotion{Release: version, Through: "entry", Decision: rollout.Promote, Digest: "d"}
+	e = prepared(Promotion{File: p}, f.headOf(app))
 	if e == nil || !e.Open {
 		t.Errorf("with a promotion: %+v", e)
 	}

@@ -14,8 +14,9 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // settings has the defaults of the configuration.
-var settings = rollout.SharedChanges{Over: 10, Cohorts: []rollout.Amount{{Value: 1}, {Value: 10, Percent: true}, {Value: 100, Percent: true}},
-	Soak: 10 * time.Minute, Timeout: 4 * time.Hour}
+var settings = rollout.SharedChanges{Over: 10,
+	Cohorts: []rollout.Amount{{Value: 1}, {Value: 10, Percent: true}, {Value: 100, Percent: true}},
+	Soak:    10 * time.Minute, Timeout: 4 * time.Hour}
 
 const base = "base/sidecar.yaml"
 
@@ -35,7 +36,8 @@ func world(n int) *fake {
 	f := &fake{members: map[string]Member{}}
 	for i := range n {
 		name := fmt.Sprintf("app%03d", i)
-		f.members[name] = Member{App: name, Tier: 1, Changed: []string{base}, Unproven: []string{base}, Since: noon.Add(-time.Hour), Doing: "is Healthy"}
+		f.members[name] = Member{App: name, Tier: 1, Changed: []string{base}, Unproven: []string{base},
+			Since: noon.Add(-time.Hour), Doing: "is Healthy"}
 		f.Set(name, []string{"apps/" + name, base})
 	}
 	return f
@@ -86,7 +88,8 @@ func (f *fake) open(t testing.TB, now time.Time) (apps []string) {
 	return apps
 }
 
-// TestCohorts checks the cohorts of 30 apps: one app, then three, then all. Each cohort opens when the apps before are healthy and have soaked.
+// TestCohorts checks the cohorts of 30 apps: one app, then three, then all. Each cohort opens when the apps before are healthy and have
+// soaked.
 func TestCohorts(t *testing.T) {
 	f, now, entered := world(30), noon, 0
 	for _, want := range []int{1, 2, 27, 0} {
@@ -130,7 +133,8 @@ func TestEntry(t *testing.T) {
 			Hold:  "cohort 2 of 3 (base/sidecar.yaml)"}},
 		"not healthy for long": {func(f *fake) { f.enter(first, noon) }, 4 * time.Hour, 0, Entry{Cohort: 2, Of: 3, Due: noon.Add(4 * time.Hour),
 			Asks: true, Waits: `cohort 2 of 3: "` + first + `" has not finished within 4h with the same change (base/sidecar.yaml)`}},
-		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, Entry{Cohort: 2, Of: 3, Due: noon.Add(10 * time.Minute),
+		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, Entry{Cohort: 2, Of: 3,
+			Due:   noon.Add(10 * time.Minute),
 			Waits: "cohort 2 of 3: the apps before soak with the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
 		"rejected": {func(f *fake) {
 			f.set(first, func(m *Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
@@ -155,7 +159,8 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// TestOrder checks the order of waiting apps: an app that had the change, then tiers, then another order for another content. A stuck app is last.
+// TestOrder checks the order of waiting apps: an app that had the change, then tiers, then another order for another content. A stuck app
+// is last.
 func TestOrder(t *testing.T) {
 	f := world(30)
 	was := f.find(t, "app000").Apps()
@@ -227,8 +232,8 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// walk lets random events happen to apps that share a bad change, and returns the most apps that had the change. An app with the change never
-// becomes healthy. The function mutate changes each member before a decision.
+// walk lets random events happen to apps that share a bad change, and returns the most apps that had the change. An app with the change
+// never becomes healthy. The function mutate changes each member before a decision.
 func walk(t *testing.T, seed uint64, mutate func(*Member)) (most int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -271,8 +276,8 @@ func walk(t *testing.T, seed uint64, mutate func(*Member)) (most int) {
 	return len(ran)
 }
 
-// TestBadChangeStays checks that at most the first cohort has a bad change, whatever happens. It notices a mutation that counts an app healthy
-// at another content.
+// TestBadChangeStays checks that at most the first cohort has a bad change, whatever happens. It notices a mutation that counts an app
+// healthy at another content.
 func TestBadChangeStays(t *testing.T) {
 	for seed := range uint64(150) {
 		if most := walk(t, seed, func(*Member) {}); most > 1 {
