@@ -1,7 +1,9 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,22 +24,9 @@ type cohorts struct {
 
 	mu      sync.Mutex
 	entries *source.Entries
-	of      freshness
-	waiting map[string]stage       // by app that was told to wait
-	next    atomic.Pointer[string] // one of them, or nil
-}
-
-// freshness identifies the facts behind the answers.
-type freshness struct {
-	branch  *source.Branch
-	record  string
-	renders int
-}
-
-// stage has the parts of an answer that make the app due when they change.
-type stage struct {
-	isOpen, asks, isUnknown bool
-	due                     time.Time
+	of      [3]any                   // the branch, the record's head and the number of renders behind the answers
+	waiting map[string]*cohort.Entry // by app that was told to wait; nil if its answer was unknown
+	next    atomic.Pointer[string]   // one of these apps, or nil
 }
 
 // entry returns whether an app may take a shared change. While this is unknown, the app waits, with an error.
@@ -53,13 +42,11 @@ func (c *cohorts) entry(
 	e, err := c.entries.Of(a.App, s, head, p, now)
 	defer c.choose(a.Name)
 	if err != nil {
-		c.waiting[a.Name] = stage{isUnknown: true}
+		c.waiting[a.Name] = nil
 		return &cohort.Entry{Waits: "the commits of other apps"}, fmt.Errorf("the apps that share a change: %w", err)
 	}
-	if e == nil || e.Open {
+	if c.waiting[a.Name] = e; e == nil || e.Open {
 		delete(c.waiting, a.Name)
-	} else {
-		c.waiting[a.Name] = stage{asks: e.Asks, due: e.Due}
 	}
 	if changed {
 		c.wakeChanged(a.Name, now)
@@ -68,42 +55,45 @@ func (c *cohorts) entry(
 }
 
 func (c *cohorts) refresh(v *gitView) (changed bool) {
+	r, made := c.renders, 0
 	record, _ := c.states.at()
-	of := freshness{v.branch, record, c.renders.generation()}
-	if of == c.of {
+	r.read(func() { made = r.made })
+	was := c.of
+	if c.of = [3]any{v.branch, record, made}; c.of == was {
 		return false
 	}
-	if c.of.branch != v.branch {
-		c.entries = &source.Entries{
-			Branch: v.branch, Record: c.record, Files: c.renders.files, ReadBy: c.renders.readers, Render: c.renders.cached,
+	if was[0] != v.branch {
+		c.entries = &source.Entries{Branch: v.branch,
+			Record: func(app string) rollout.State { e, _ := c.states.of(app); return e.state },
 			Tree:   func(commit string) (rollout.Tree, error) { return c.fetcher.tree(commit) },
-			Head:   func(app string) (strategies.Head, bool) { return c.renders.newest(app, v.main()) },
-			Starts: func() bool { return c.renders.count() < len(v.branch.Apps) },
+			Files:  func(app string) (files []string) { r.read(func() { files = r.index.Files(app) }); return files },
+			ReadBy: func(file string) (apps []string) { r.read(func() { apps = r.index.Readers(file) }); return apps },
+			Starts: func() (is bool) {
+				r.read(func() {
+					is = slices.ContainsFunc(v.branch.Apps, func(a rollout.App) bool {
+						return r.heads[a.Name] == nil || r.heads[a.Name].of == ""
+					})
+				})
+				return is
+			},
+			Render: func(app rollout.App, commit string) (*rollout.Render, error) {
+				return r.render(context.Background(), app, commit)
+			},
+			Head: func(app rollout.App) (head strategies.Head, ready bool) { return r.head(v, app) },
 		}
 	}
 	c.entries.Forget()
-	c.of = of
 	return true
-}
-
-func (c *cohorts) record(app string) rollout.State {
-	e, _ := c.states.of(app)
-	return e.state
 }
 
 // wakeChanged makes the other waiting apps due whose answers have changed.
 func (c *cohorts) wakeChanged(app string, now time.Time) {
 	for name, was := range c.waiting {
 		change := c.entries.Waiting(name)
-		if name == app || change == nil && !was.isUnknown {
+		if name == app || change == nil && was != nil {
 			continue
 		}
-		is := stage{isOpen: true}
-		if change != nil {
-			e := change.Entry(name, now)
-			is = stage{isOpen: e.Open, asks: e.Asks, due: e.Due}
-		}
-		if is != was {
+		if change == nil || was == nil || change.Entry(name, now).Differs(*was) {
 			c.touch(name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // Options configures a Reconciler.
@@ -116,7 +117,7 @@ func New(o Options) *Reconciler {
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},
 	}
-	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]stage{}}
+	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{}}
 	renders.wake = cohorts.wake
 	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}

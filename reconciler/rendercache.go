@@ -154,54 +154,11 @@ func (c *renderCache) forget(app string) {
 	c.made++
 }
 
-// generation changes with each render of a head.
-func (c *renderCache) generation() int {
+// read calls a function while no head changes.
+func (c *renderCache) read(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.made
-}
-
-// count returns the number of apps whose head has been rendered.
-func (c *renderCache) count() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range c.heads {
-		if h.of != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func (c *renderCache) files(app string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.index.Files(app)
-}
-
-func (c *renderCache) readers(file string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.index.Readers(file)
-}
-
-// newest returns an app's newest head, and whether it is not of the given commit.
-func (c *renderCache) newest(app, commit string) (head strategies.Head, isOld bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.heads[app]
-	if h == nil {
-		return head, true
-	}
-	return h.head, h.of != commit
-}
-
-// cached returns an app's render of a commit, or nil without one.
-func (c *renderCache) cached(app rollout.App, commit string) *rollout.Render {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b, _ := rollout.Find(c.at[app.Name], func(b built) bool { return b.commit == commit })
-	return b.render
+	do()
 }
 
 func (c *renderCache) all() (out []*rollout.Render) {

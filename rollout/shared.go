@@ -45,8 +45,3 @@ func (s SharedChanges) Sizes(n int) (sizes []int) {
 	}
 	return sizes
 }
-
-// Equal reports whether two settings have the same effect.
-func (s SharedChanges) Equal(o SharedChanges) bool {
-	return fmt.Sprint(s) == fmt.Sprint(o)
-}

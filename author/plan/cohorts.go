@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -15,6 +14,7 @@ type Cohort struct {
 	Of     int       `json:"of"`
 	Apps   []string  `json:"apps"`
 	Begins time.Time `json:"begins"` // the earliest begin
+	takes  Span
 }
 
 // sharing is a cohort.World in which no app has the change yet.
@@ -22,6 +22,7 @@ type sharing struct {
 	cohort.Index
 	tree    rollout.Tree
 	members map[string]cohort.Member
+	takes   map[string]Span // by app
 }
 
 // ID implements cohort.World.
@@ -39,50 +40,41 @@ func (w *sharing) Member(app string) (cohort.Member, error) {
 
 // withCohorts adds the cohorts of changes that many apps share.
 func (p *Plan) withCohorts(s *Sides, heads []*rollout.Render) {
-	settings := s.After.Config.Shared
-	w := &sharing{tree: s.After.Tree, members: map[string]cohort.Member{}}
+	settings, done := s.After.Config.Shared, map[string]bool{}
+	w := &sharing{tree: s.After.Tree, members: map[string]cohort.Member{}, takes: map[string]Span{}}
 	for _, r := range heads {
 		if r != nil {
 			w.Set(r.App.Name, r.Files)
 		}
 	}
-	takes := map[string]time.Duration{}
 	for _, a := range p.Apps {
 		if a.Change == Release || a.Change == Apply && len(a.Objects) > 0 {
 			app, _ := s.After.Find(a.App)
 			w.members[a.App] = cohort.Member{App: a.App, Tier: s.After.Config.EntryOf(app).Tier, Changed: a.Files}
-			takes[a.App] = time.Duration(a.AtLeast)
+			w.takes[a.App] = a.AtLeast
 		}
 	}
-	done := map[string]bool{}
 	for _, a := range p.Apps {
-		m, changes := w.members[a.App]
-		if !changes || done[a.App] || settings.Over == 0 {
+		if settings.Over == 0 || done[a.App] {
 			continue
 		}
-		change, _ := cohort.Find(settings, w, m) // the members are known
+		change, _ := cohort.Find(settings, w, w.members[a.App]) // the members are known
 		if change == nil {
 			continue
 		}
 		var all []Cohort
 		for _, app := range change.Apps() {
-			done[app] = true
 			e := change.Entry(app, p.At)
-			i := slices.IndexFunc(all, func(c Cohort) bool { return c.Number == e.Cohort })
-			if i < 0 {
-				all, i = append(all, Cohort{Files: change.Files(), Number: e.Cohort, Of: e.Of}), len(all)
+			for len(all) < e.Cohort {
+				all = append(all, Cohort{Files: change.Files(), Number: len(all) + 1, Of: e.Of})
 			}
-			all[i].Apps = append(all[i].Apps, app)
+			c := &all[e.Cohort-1]
+			c.Apps, c.takes, done[app] = append(c.Apps, app), max(c.takes, w.takes[app]), true
 		}
-		slices.SortFunc(all, func(a, b Cohort) int { return a.Number - b.Number })
 		at := p.At
-		for i := range all {
+		for i, c := range all {
 			all[i].Begins = at
-			longest := time.Duration(0)
-			for _, app := range all[i].Apps {
-				longest = max(longest, takes[app])
-			}
-			at = at.Add(longest + settings.Soak)
+			at = at.Add(time.Duration(c.takes) + settings.Soak)
 		}
 		p.Cohorts = append(p.Cohorts, all...)
 	}

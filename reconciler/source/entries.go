@@ -14,17 +14,17 @@ import (
 )
 
 // Entries decides which apps may take the shared changes of one head. Its answers depend only on Git and on the time.
+// Call Forget before the first use.
 type Entries struct {
 	Branch *Branch
-	// Record returns an app's record, and Head the app's newest render, which may be of an older commit (isOld).
 	Record func(app string) rollout.State
-	Head   func(app string) (head strategies.Head, isOld bool)
+	Head   func(app rollout.App) (head strategies.Head, ready bool)
 	Files  func(app string) []string  // that the newest render read, sorted
 	ReadBy func(file string) []string // the apps with the file in Files
 	// Starts reports whether some apps have not been rendered yet since the process started.
 	Starts func() bool
-	// Render returns an app's cached render of a commit, or nil.
-	Render func(app rollout.App, commit string) *rollout.Render
+	// Render returns an app's render of a commit, if it is ready.
+	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	// Tree returns a commit. The error wraps ErrNotReady while the commit is being fetched.
 	Tree func(commit string) (rollout.Tree, error)
 
@@ -33,7 +33,12 @@ type Entries struct {
 }
 
 // Forget drops the answers that depend on records and renders, because one of these has changed.
-func (e *Entries) Forget() { e.changes = nil }
+func (e *Entries) Forget() {
+	e.changes = map[string]*cohort.Change{}
+	if e.ids == nil {
+		e.ids = map[string]map[string]string{}
+	}
+}
 
 // Waiting returns the change that an app waits for, if it is known, or nil.
 func (e *Entries) Waiting(app string) *cohort.Change { return e.changes[app] }
@@ -42,7 +47,7 @@ func (e *Entries) Waiting(app string) *cohort.Change { return e.changes[app] }
 func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
 	*cohort.Entry, error,
 ) {
-	settings := e.Branch.settings()
+	settings := e.Branch.Config.Shared
 	if settings.Over == 0 || len(e.Branch.Apps) <= settings.Over || head.Err != nil || head.Render == nil ||
 		head.Render.Commit.ID == s.Source || neverWaits(s, head.Render) {
 		return nil, nil
@@ -60,9 +65,6 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 		if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
 			return nil, err
 		}
-		if e.changes == nil {
-			e.changes = map[string]*cohort.Change{}
-		}
 		for _, name := range change.Apps() {
 			e.changes[name] = change
 		}
@@ -71,10 +73,6 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	entry.Release, entry.Commit = head.Render.Version(), head.Commit
 	entry.Open = entry.Open || opens(p, s, entry.Release)
 	return &entry, nil
-}
-
-func (b *Branch) settings() rollout.SharedChanges {
-	return cmp.Or(b.Config, &rollout.Config{}).Shared
 }
 
 // neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version or
@@ -140,16 +138,14 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (e
 	if entry := e.Branch.Config.EntryOf(app); entry != nil {
 		m.Tier = entry.Tier
 	}
-	head, isOld := e.Head(app.Name)
+	head, ready := e.Head(app)
 	m.Stuck = head.Err != nil || s.Rollback != nil && s.Rollback.Late ||
 		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
-	if r := head.Render; r != nil {
+	if r := head.Render; ready && r != nil {
 		_, rejected := s.IsRejected(r.Release())
 		m.Stuck = m.Stuck || rejected
-		if m.Apart = !isOld && r.Commit.ID == s.Source; !m.Apart && !isOld {
-			at := e.Render(app, s.Source)
-			m.Apart = at != nil && at.Digest == r.Digest // the files differ, but no object
-		}
+		at, err := e.Render(app, s.Source)
+		m.Apart = r.Commit.ID == s.Source || err == nil && at.Digest == r.Digest // the files differ, but no object
 	}
 	if s.Entered != nil && !m.Apart {
 		m.Tried, err = e.had(app.Name, s.Entered.Commit, m.Changed)
@@ -175,14 +171,10 @@ func isGone(err error) bool { return err != nil && !errors.Is(err, ErrNotReady) 
 
 // differing returns the files of an app that differ between a commit and the head.
 func (e *Entries) differing(app, commit string) (files []string, err error) {
-	tip := e.Branch.Tree.Commit().ID
 	for _, file := range e.Files(app) {
-		was, err := e.idAt(commit, file)
-		if err != nil {
-			return nil, err
-		}
-		is, err := e.idAt(tip, file)
-		if err != nil {
+		was, failed := e.idAt(commit, file)
+		is, err := e.idAt(e.Branch.Tree.Commit().ID, file)
+		if err = cmp.Or(failed, err); err != nil {
 			return nil, err
 		}
 		if was != is {
@@ -202,28 +194,20 @@ func (e *Entries) ID(file string) string {
 }
 
 func (e *Entries) idAt(commit, file string) (string, error) {
-	known := e.ids[commit]
-	if id, has := known[file]; has {
+	if id, known := e.ids[commit][file]; known {
 		return id, nil
 	}
-	tree := rollout.Tree(e.Branch.Tree)
-	if commit != e.Branch.Tree.Commit().ID {
-		var err error
-		if tree, err = e.Tree(commit); err != nil {
-			return "", err
-		}
+	tree, err := e.Tree(commit)
+	if err != nil {
+		return "", err
 	}
 	entry, _, err := tree.Lookup(file)
 	if err != nil {
 		return "", err
 	}
-	if known == nil {
-		if e.ids == nil {
-			e.ids = map[string]map[string]string{}
-		}
-		known = map[string]string{}
-		e.ids[commit] = known
+	if e.ids[commit] == nil {
+		e.ids[commit] = map[string]string{}
 	}
-	known[file] = entry.ID
+	e.ids[commit][file] = entry.ID
 	return entry.ID, nil
 }

@@ -55,11 +55,12 @@ func (f *fleet) head(t testing.TB, id string, edits map[string]string) {
 	for _, a := range f.apps {
 		f.Set(a.Name, []string{a.Path + "/kustomization.yaml", "base/web.yaml"})
 	}
+	defer func() { f.entries.Forget() }()
 	f.entries = &Entries{
 		Branch: b, Record: func(app string) rollout.State { return f.records[app] },
-		Head:  func(app string) (strategies.Head, bool) { return f.headOf(app), false },
+		Head:  func(app rollout.App) (strategies.Head, bool) { return f.headOf(app.Name), true },
 		Files: f.Files, ReadBy: f.Readers, Starts: func() bool { return f.starts },
-		Render: func(app rollout.App, commit string) *rollout.Render { return f.render(app.Name, commit) },
+		Render: func(app rollout.App, commit string) (*rollout.Render, error) { return f.render(app.Name, commit), nil },
 		Tree:   func(commit string) (rollout.Tree, error) { return f.commits[commit], f.failed },
 	}
 }
@@ -247,7 +248,7 @@ func TestEntriesOfOthers(t *testing.T) {
 func TestEntriesAreUnknown(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.apps[0]
-	f.entries.ids, f.failed = nil, fmt.Errorf("commit one %w", ErrNotReady)
+	f.entries.ids, f.failed = map[string]map[string]string{}, fmt.Errorf("commit one %w", ErrNotReady)
 	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
 		t.Errorf("error %v", err)
 	}

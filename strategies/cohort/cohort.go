@@ -145,7 +145,14 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
 	for name, m := range waiting {
-		m.key = fmt.Sprintf("%d%03d", m.turn(), m.Tier) + rollout.Digest([]byte(salt+name), 8)
+		turn := "1"
+		switch {
+		case len(m.Tried) > 0:
+			turn = "0"
+		case m.Stuck:
+			turn = "2"
+		}
+		m.key = fmt.Sprintf("%s%03d", turn, m.Tier) + rollout.Digest([]byte(salt+name), 8)
 		c.order = append(c.order, m)
 	}
 	slices.SortFunc(c.order, func(a, b *Member) int { return strings.Compare(a.key, b.key) })
@@ -158,16 +165,6 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 			}
 		}
 	}
-}
-
-func (m *Member) turn() int {
-	switch {
-	case len(m.Tried) > 0:
-		return 0
-	case m.Stuck:
-		return 2
-	}
-	return 1
 }
 
 // Entry says whether an app may take a shared change.
@@ -183,6 +180,11 @@ type Entry struct {
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
+}
+
+// Differs reports whether an app with the entry o must decide again.
+func (e Entry) Differs(o Entry) bool {
+	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || !e.Due.Equal(o.Due)
 }
 
 // Files returns the shared files, sorted.
