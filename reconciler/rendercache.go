@@ -32,8 +32,8 @@ type renderCache struct {
 	named  map[rollout.Ref][]string // apps whose heads have the object
 	failed map[string]bool          // failed renders, until retry
 	index  cohort.Index             // files of the newest renders
-	made   int                      // number of head renders so far, and of forgotten apps
-	wake   func()                   // after each head render
+	made   int                      // number of renders so far, and of forgotten apps
+	wake   func()                   // after each render
 }
 
 type headRender struct {
@@ -221,6 +221,8 @@ func (c *renderCache) do(j job) {
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.wake()
+	c.made++
 	if made.Err != nil {
 		c.failed[j.app.Name] = true
 	}
@@ -260,10 +262,9 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
 	c.updateOwners(j.app.Name, was.Render, h.head.Render)
-	if c.made++; h.head.Render != nil {
+	if h.head.Render != nil {
 		c.index.Set(j.app.Name, h.head.Render.Files)
 	}
-	c.wake()
 	if h.missed || !same {
 		h.missed = false
 		c.touch(j.app.Name)

@@ -54,13 +54,22 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	}
 	change := e.changes[app.Name]
 	if change == nil {
-		m, err := e.Member(app.Name)
-		if err != nil || m.Apart || len(m.Changed) == 0 {
-			return nil, err
-		}
+		changed, err := e.differing(app.Name, s.Source)
 		isForeign := func(file string) bool { return !strings.HasPrefix(file, app.Path+"/") }
-		if e.Starts() && slices.ContainsFunc(m.Changed, isForeign) {
+		isShared := func(file string) bool { return len(e.ReadBy(file)) > settings.Over }
+		switch {
+		case isGone(err): // the app follows the head
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case slices.ContainsFunc(changed, isForeign) && e.Starts():
 			return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
+		case !slices.ContainsFunc(changed, isShared): // needs no record of another app
+			return nil, nil
+		}
+		m, err := e.Member(app.Name)
+		if err != nil || m.Apart {
+			return nil, err
 		}
 		if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
 			return nil, err
@@ -97,10 +106,10 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 		return m, nil
 	}
 	app := s.Named(e.Branch.Apps[i])
-	if m.Changed, err = e.differing(name, s.Source); err != nil {
-		if m.Apart = isGone(err); m.Apart { // the app follows the head
-			err = nil
-		}
+	if m.Changed, err = e.differing(name, s.Source); isGone(err) {
+		m.Apart = true
+		return m, nil
+	} else if err != nil {
 		return m, err
 	}
 	m.Unproven, m.Doing = m.Changed, "is "+string(s.Shown())
