@@ -23,7 +23,7 @@ func withEntry(in, given Input, d Decision) Decision {
 		return d
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
-	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil {
+	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil || e.Hold == "" {
 		return d
 	}
 	what := "the change"

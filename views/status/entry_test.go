@@ -1,0 +1,43 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+)
+
+// TestWaitForCohort checks the status of an app that waits for its cohort: the app stays Healthy, waits without an error, and offers the entry.
+// The one app that asks a user is held.
+func TestWaitForCohort(t *testing.T) {
+	w := rollout.Workload{Namespace: "shop", Name: "shop"}
+	of := func(commit string, hash rollout.Hash) *rollout.Render {
+		return &rollout.Render{Commit: rollout.Commit{ID: commit}, Specs: []rollout.Spec{{Workload: w}}, Digest: commit,
+			Templates: map[rollout.Workload]rollout.Hash{w: hash}}
+	}
+	head, source := of("c2", "h1-2"), of("c1", "h1-1")
+	in := strategies.Input{
+		App: rollout.App{Name: "shop"}, Head: strategies.Head{Commit: head.Commit, Render: head}, Source: source,
+		Entry: &cohort.Entry{Waits: `cohort 2 of 3: "pay" is Paused with the same change (base/web.yaml)`, Hold: "cohort 2 of 3 (base/web.yaml)",
+			Release: head.Release(), Commit: head.Commit},
+		State: rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c1",
+			Stable: &rollout.Release{Hash: source.Release(), Commit: "c1", Templates: source.Staged()},
+			Held: &rollout.Held{Reason: rollout.HeldCohort, Commit: "c2",
+				Message: "release " + string(head.Release()) + " of c2 by Ann waits for cohort 2 of 3 (base/web.yaml)"}},
+	}
+	in.Answers.Healed = new(true)
+	a := Of(in, "prod", nil)
+	compare.CheckNamed(t, "phase", rollout.Healthy, a.Phase)
+	compare.CheckNamed(t, "waiting", in.Entry.Waits, a.Waiting)
+	compare.CheckNamed(t, "a user is needed", false, a.NeedsPerson())
+	enters := func(n Next) bool { return strings.HasSuffix(n.Command, "gitrollout promote shop --through entry") }
+	if !slices.ContainsFunc(a.Next, enters) || a.HeldText() != "waiting" || a.Coming == nil || a.Coming.Hash != head.Release() {
+		t.Errorf("next %+v, %s, coming %+v", a.Next, a.HeldText(), a.Coming)
+	}
+	in.State.Held.Reason, in.Entry.Asks = rollout.HeldShared, true
+	compare.CheckNamed(t, "a user is needed, when the change has stopped", true, Of(in, "prod", nil).NeedsPerson())
+}
