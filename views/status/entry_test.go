@@ -16,7 +16,8 @@ import (
 func TestWaitForCohort(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	of := func(commit string, hash rollout.Hash) *rollout.Render {
-		return &rollout.Render{Commit: rollout.Commit{ID: commit}, Specs: []rollout.Spec{{Workload: w}}, Digest: commit,
+		return &rollout.Render{Commit: rollout.Commit{ID: commit}, Digest: commit,
+			Specs:     []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}},
 			Templates: map[rollout.Workload]rollout.Hash{w: hash}}
 	}
 	head, source := of("c2", "h1-2"), of("c1", "h1-1")
