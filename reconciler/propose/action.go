@@ -45,7 +45,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 		return in.Head.Render.Release()
 	case in.State.Stable != nil && (verb == rollout.Restart || verb == rollout.Abort && isWatched(in)):
 		return in.State.Stable.Hash
-	case verb == rollout.Promote && in.Entry != nil && !in.Entry.Open && in.State.Release == nil:
+	case verb == rollout.Promote && waitsForEntry(in):
 		return in.Entry.Release
 	case verb != Undo && coming != nil:
 		return coming.Hash
@@ -57,15 +57,11 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 
 // Possible returns the actions that the app's state allows. Reason is empty, and Through is "" or "entry".
 func Possible(in strategies.Input) (out []Action) {
-	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Through: rollout.ThroughEntry},
-		{Verb: rollout.Promote, Full: true},
+	for _, a := range append(entry(in), []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
-		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}} {
+		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}}...) {
 		a.Release = about(in, a.Verb)
 		_, err := decide(in, a)
-		if a.Through != "" && in.Entry == nil { // a step may have this name
-			continue
-		}
 		if a.Verb == Undo && in.State.Stable != nil || err == nil {
 			out = append(out, a)
 		}
@@ -376,9 +372,8 @@ func retry(in strategies.Input) (decision, error) {
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
-	case in.Entry != nil && !in.Entry.Open && s.Release == nil:
-		return nil, fmt.Errorf("it waits for %s; to let it take the change now: gitrollout promote %s --through %s",
-			in.Entry.Waits, in.App.Name, rollout.ThroughEntry)
+	case waitsForEntry(in):
+		return nil, mayEnter(in)
 	case coming != nil:
 		return nil, fmt.Errorf("release %s has not begun: %s; to let it skip all gates when it begins: gitrollout "+
 			"promote %s --full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)

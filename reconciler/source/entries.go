@@ -84,8 +84,8 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	return &entry, nil
 }
 
-// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version or
-// content that ran before, or a version that a user must retry.
+// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version
+// or content that ran before, or a version that a user must retry.
 func neverWaits(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)

@@ -163,8 +163,8 @@ func TestEntriesOf(t *testing.T) {
 	}
 }
 
-// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A promotion
-// for another version, for a step or with a spent file does not.
+// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A
+// promotion for another version, for a step or with a spent file does not.
 func TestEntriesOfPromotions(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
