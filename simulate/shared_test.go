@@ -81,6 +81,7 @@ type sharedBase struct {
 	*Story
 	rng     *rand.Rand
 	apps    int
+	pumps   bool // the process's pumps run in any order, so that transitions wait while Git moves
 	log     bytes.Buffer
 	serial  int
 	base    []string                   // the base's versions so far
@@ -94,7 +95,7 @@ type sharedBase struct {
 func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 	t.Helper()
 	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), apps: apps, ran: map[string]map[string]bool{}, acts: map[string]int{},
-		base: []string{"good0"}}
+		base: []string{"good0"}, pumps: seed%2 == 1}
 	files := map[string]string{rollout.ConfigPath(testCluster): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 		"- {path: apps/*, namespace: " + namespace + "}\n", "base/version": "good0"}
 	for i := range apps {
@@ -151,12 +152,18 @@ func (w *sharedBase) run(d time.Duration, faults bool) {
 	w.cluster.Kube.Now = rollout.Later(end, w.cluster.Kube.Now)
 }
 
+// quiet runs passes, or turns of pumps in any order, until nothing changes.
 func (w *sharedBase) quiet(faults bool) {
-	for range 60 {
+	all := []reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}
+	for same := 0; same < 1 || w.pumps && same < 8; {
 		for w.cluster.Kube.Micro() {
 		}
 		before := []any{w.cluster.version, len(w.event.Commits)}
-		for ended := w.process.Begin(w.cluster.Kube.Now, true); !ended; {
+		begin := func() bool { return w.process.Begin(w.cluster.Kube.Now, true) }
+		if pump := all[w.rng.IntN(3)]; w.pumps {
+			begin = func() bool { return w.process.BeginTurn(pump, w.cluster.Kube.Now) }
+		}
+		for ended := begin(); !ended; {
 			out := Outcome{}
 			if faults && w.rng.IntN(400) == 0 {
 				w.note("the process dies before %s", w.process.next)
@@ -172,8 +179,8 @@ func (w *sharedBase) quiet(faults bool) {
 		if err := w.process.err; err != nil {
 			w.note("error: %.300s", err)
 		}
-		if slices.Equal(before, []any{w.cluster.version, len(w.event.Commits)}) {
-			return
+		if same++; !slices.Equal(before, []any{w.cluster.version, len(w.event.Commits)}) {
+			same = 0
 		}
 	}
 }
@@ -241,6 +248,15 @@ func (w *sharedBase) play() {
 			return
 		}
 		w.act()
+		for range w.rng.IntN(4) { // some transitions are not pushed yet when the user acts again
+			if w.pumps {
+				pump := []reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps}[w.rng.IntN(2)]
+				for ended := w.process.BeginTurn(pump, w.cluster.Kube.Now); !ended; {
+					ended = w.process.Resume(Outcome{})
+				}
+				w.act()
+			}
+		}
 		w.run(time.Duration(w.rng.IntN(1200))*time.Second, true)
 	}
 	w.pushFile("end of freeze", rollout.FreezePath(testCluster), "")
