@@ -234,7 +234,8 @@ func (w *sharedBase) promote() {
 		name := fmt.Sprintf("a%d", i)
 		if s := w.state(name); s.Phase == rollout.Paused && n7(name) == 3 && s.Release != nil {
 			w.pushFile("promotion", rollout.PromotionPath(testCluster, name),
-				"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: full\nrelease: "+string(s.Release.Hash)+"\n")
+				"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: full\nrelease: "+string(s.Release.Hash)+
+					"\nat: "+w.cluster.Kube.Now.Format(time.RFC3339)+"\n") // the time makes a promotion of a second try differ
 		}
 	}
 }
