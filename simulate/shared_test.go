@@ -158,7 +158,7 @@ func (w *sharedBase) quiet(faults bool) {
 	for same := 0; same < 1 || w.pumps && same < 8; {
 		for w.cluster.Kube.Micro() {
 		}
-		before := []any{w.cluster.version, len(w.event.Commits)}
+		before := []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.local)}
 		begin := func() bool { return w.process.Begin(w.cluster.Kube.Now, true) }
 		if pump := all[w.rng.IntN(3)]; w.pumps {
 			begin = func() bool { return w.process.BeginTurn(pump, w.cluster.Kube.Now) }
@@ -179,7 +179,7 @@ func (w *sharedBase) quiet(faults bool) {
 		if err := w.process.err; err != nil {
 			w.note("error: %.300s", err)
 		}
-		if same++; !slices.Equal(before, []any{w.cluster.version, len(w.event.Commits)}) {
+		if same++; !slices.Equal(before, []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.local)}) {
 			same = 0
 		}
 	}

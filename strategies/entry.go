@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -35,11 +36,24 @@ func withEntry(in, given Input, d Decision) Decision {
 	if e.Asks {
 		h.Reason = rollout.HeldShared
 	}
-	if old := given.State.Held; old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
+	old := given.State.Held
+	switch {
+	case old == nil:
+	case old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message):
 		h = old // a new process may not know the author
+	case old.Commit == h.Commit && isStuck(in, old):
+		h = old // the app has given its place to the next app, and would lose this place again
 	}
 	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {
 		d.Subject = fmt.Sprintf("%s held: %s", s.App, h.Message)
 	}
 	return d
+}
+
+// isStuck reports whether an app could not begin the release of its hold's commit. A window or a freeze must still be
+// in force.
+func isStuck(in Input, h *rollout.Held) bool {
+	_, isShut := in.Calendar.ShutAt(in.Now)
+	return !h.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook) &&
+		(h.Reason != rollout.HeldClosed || isShut || strings.Contains(h.Message, " waits for the end of "))
 }

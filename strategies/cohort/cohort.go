@@ -63,8 +63,8 @@ type shared struct {
 }
 
 // Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.
-func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) {
-	c := &Change{settings: settings, files: map[string]*shared{}, ranks: map[string][]place{}}
+func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err error) {
+	c = &Change{settings: settings, files: map[string]*shared{}, ranks: map[string][]place{}}
 	waiting := map[string]*Member{}
 	open := c.sharedOf(w, app)
 	for len(open) > 0 {
@@ -77,9 +77,9 @@ func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) 
 		f := &shared{readers: len(readers)}
 		c.files[file] = f
 		for _, name := range readers {
-			m, err := w.Member(name)
-			if err != nil {
-				return nil, err
+			m, failed := w.Member(name)
+			if err = cmp.Or(err, failed); failed != nil { // ask for all other apps too
+				continue
 			}
 			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
 				waiting[name] = &m
@@ -88,8 +88,8 @@ func Find(settings rollout.SharedChanges, w World, app Member) (*Change, error) 
 		}
 		f.sort()
 	}
-	if len(c.files) == 0 {
-		return nil, nil
+	if err != nil || len(c.files) == 0 {
+		return nil, err
 	}
 	c.rank(w, waiting)
 	return c, nil
