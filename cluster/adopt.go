@@ -71,9 +71,8 @@ func (d *desired) only(spec map[string]any) []byte {
 
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
-// handOverReplicas keeps the number of pods when spec.replicas leaves Git because of an autoscaler. Server-side apply
-// would remove the unowned field, and leave one pod. So a second field manager applies the live number, without force,
-// until the autoscaler sets it.
+// handOverReplicas keeps the number of pods when spec.replicas leaves Git for an autoscaler. Server-side apply would
+// remove the unowned field, and leave one pod. So a second manager applies the live number, until the autoscaler does.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -110,7 +109,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 			return fmt.Errorf("encode owners of %s: %w", d.ref.Title(), err)
 		}
 		_, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
-		if err == nil && len(taken) > 0 {
+		if err == nil && len(taken) > 0 && s.taken != nil {
 			s.taken(d.ref, strings.Join(taken, "; "))
 		}
 		return err

@@ -18,8 +18,7 @@ type Applied struct {
 	Generated bool // runs an experiment; deleted at the end of the step
 }
 
-// Applied lists the applied workloads in the watch caches, sorted by app and name, each once, even if its kind is
-// watched in two versions.
+// Applied lists the cached applied workloads, sorted by app and name, each once, even if watched in two versions.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

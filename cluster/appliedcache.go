@@ -24,13 +24,9 @@ type known struct {
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // without a repair, the number returns to 0
-)
-
-// An HPA changes replicas every 15 s. Its second change gives ErrOverwritten.
-const (
-	recent  = 30 * time.Second
-	lasting = 10 * time.Second
+	peaceful      = 5 * time.Minute  // without a repair, the number returns to 0
+	recent        = 30 * time.Second // an HPA changes replicas every 15 s
+	lasting       = 10 * time.Second // an HPA's second change gives ErrOverwritten
 )
 
 // fighting reports whether the next repair has to wait.

@@ -49,8 +49,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, with gitrollout's labels and annotations. It omits Secrets that are still
-// encrypted.
+// toApply returns the objects to write, with gitrollout's metadata. It omits Secrets that are still encrypted.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
@@ -99,7 +98,7 @@ func (c *Client) toApply(
 // never deletes, such as Namespaces, sets "shared" instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
-	if !exists || l.app == "" || l.app == app {
+	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
 		return false, nil
 	}
 	wanted, err := c.opts.Wants(l.app, d.ref)
@@ -144,8 +143,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes and caches one object. An object that is generated for a release does not overwrite an object outside
-// the app.
+// applyOne writes and caches one object. An object generated for a release overwrites no object outside the app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {

@@ -12,16 +12,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. It changes only managed fields (takeOver).
-// Several versions of one object may be in objects. The error is about the first refused object. Objects whose CRD or
-// Namespace the Apply creates are skipped.
+// Check asks the API server by dry runs whether it would accept an Apply, also of several versions of one object. It
+// changes only managed fields (takeOver), skips objects whose CRD or Namespace is new, and returns the first refusal.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
 		return err
 	}
 	for _, d := range todo {
-		if d.kind == nil || d.kind.namespaced {
+		if d.kind == nil || d.kind.namespaced || c.opts.MayHave == nil {
 			continue
 		}
 		if no := c.opts.MayHave(app, d.ref.GroupKind()); no != nil {

@@ -30,8 +30,7 @@ const manager = "gitrollout"
 // Options configure a Client.
 type Options struct {
 	Cluster string // in Git, for rollout.AnnotationCluster
-	// OnChange is called after changes of an app's live objects that concern Observe or the next Apply, perhaps several
-	// times. It must not block, and may be nil.
+	// OnChange is called, perhaps often, after changes for an app's Observe or Apply. It must not block; may be nil.
 	OnChange func(app string)
 	// Wants returns an object of the app's newest commit, or nil, so that another app may take it over. An error means
 	// that the commit is unknown. If Wants is nil, any app may take over any object.
@@ -64,20 +63,10 @@ type Client struct {
 	troubles troubles
 }
 
-// New sends no request. The client has no rate limit, because the API server has priority and fairness, and ignores the
-// server's warnings.
+// New sends no request. The client has no rate limit, because the API server has, and ignores the server's warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
-	}
-	if opts.Wants == nil {
-		opts.Wants = func(string, rollout.Ref) (rollout.Object, error) { return nil, nil }
-	}
-	if opts.MayHave == nil {
-		opts.MayHave = func(string, string) *rollout.InvalidError { return nil }
-	}
-	if opts.Taken == nil {
-		opts.Taken = func(rollout.Ref, string) {}
 	}
 	c := &Client{
 		opts:      opts,
@@ -93,9 +82,9 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	// Count retries and restarted watches, too.
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next} })
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return fenced{impersonating{countingTransport{c.counts, next}}}
+	})
 	if err := c.connect(own); err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}

@@ -49,13 +49,9 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// The API server serves a new CRD after about 100 ms.
-const (
-	establishedWithin = 10 * time.Second
-	establishedEvery  = 100 * time.Millisecond
-)
+const establishedWithin = 10 * time.Second
 
-// awaitEstablished waits for a new CRD, so that its objects can be applied.
+// awaitEstablished waits for a new CRD, usually about 100 ms, so that its objects can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {
@@ -65,7 +61,7 @@ func (d *desired) awaitEstablished(ctx context.Context) error {
 		}
 		return ok && l.awaited == "", nil
 	}
-	if err := wait.PollUntilContextTimeout(ctx, establishedEvery, establishedWithin, true, look); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, establishedWithin, true, look); err != nil {
 		return &Error{Ref: d.ref, Reason: Unavailable, Err: err,
 			Msg: fmt.Sprintf("is not established after %s: %s", establishedWithin, message)}
 	}

@@ -32,8 +32,7 @@ func isOfTemplate(objects *kind, r *revision) bool {
 }
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
-// pkg/controller/daemon/update.go), or else with the applied hash. The newest revision may have an older template while
-// the watch lags.
+// pkg/controller/daemon/update.go), or else the applied hash. While the watch lags, the newest has an older template.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },

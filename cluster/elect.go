@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Election describes the Lease that elects the working process. Two are harmless, because Git accepts only the first of
-// two pushes (compare-and-swap).
+// Election describes the Lease that elects the working process. Two are harmless: Git accepts the first of two pushes.
 type Election struct {
 	Namespace, Name string
 	ID              string // this process
@@ -120,8 +119,7 @@ var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 // leaseKey is for a func() bool that reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced sends no change without the context's Lease. A suspended process may continue a pass before client-go notices
-// the loss.
+// fenced sends no change without the context's Lease. A suspended process may continue before client-go sees the loss.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -25,9 +25,6 @@ const (
 // reporter is the events' reporting controller.
 const reporter = "gitrollout.dev/reconciler"
 
-// maxNote is the API server's limit in bytes.
-const maxNote = 1024
-
 // Record writes a Kubernetes event. reason and action are CamelCase, message is one sentence. A failure only increments
 // Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
@@ -50,7 +47,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 		Type:                string(kind),
 		Reason:              reason,
 		Action:              action,
-		Note:                cut(message, maxNote),
+		Note:                cut(message, 1024), // the API server's limit
 	}, metav1.CreateOptions{})
 	if err != nil {
 		c.counts.lostEvents.Add(1)

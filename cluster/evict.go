@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, and marks it as terminating in the cache. A missing pod is no error. It uses the client's own
-// rights, so that service accounts need none.
+// Evict deletes a pod, if present, and caches it as terminating. Service accounts need no right: the client's count.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -163,14 +163,12 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is when a list or watch counts as failed. client-go would report it after ten tries, once per second.
-const unanswered = 2 * time.Second
-
 // blind returns since when, and why, the feed receives no changes, or a nil error.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lost == nil && !f.begun.IsZero() && time.Since(f.begun) > unanswered {
+	// client-go would report a request without an answer only after ten tries, once per second.
+	if f.lost == nil && !f.begun.IsZero() && time.Since(f.begun) > 2*time.Second {
 		f.lost, f.since = errors.New("the API server does not answer"), f.begun
 	}
 	return f.since, f.lost

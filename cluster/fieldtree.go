@@ -111,8 +111,7 @@ func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns a's fields that are not in b, or nil. A list element in both, a leaf in one, is equal. "." alone
-// is no difference.
+// difference returns a's fields not in b, or nil (also for "." alone). A list element in both, a leaf in one, is equal.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign refuses to generate an object for a release that exists outside the app. gitrollout would take it over,
-// and delete it at the end of the release.
+// refuseForeign refuses to generate an object that exists outside the app: the end of the release would delete it.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -20,16 +20,13 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if err != nil || result.Status == status.CurrentStatus {
 		return "", "" // healthy, or of unknown status
 	}
-	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
+	return result.Status, cut(rollout.OneLine(result.Message), 500)
 }
 
 func deleting(finalizers string) string {
 	const waits = ", and waits for its finalizers: "
 	return strings.TrimSuffix("is being deleted"+waits+finalizers, waits)
 }
-
-// maxWhy limits a controller's message, in bytes.
-const maxWhy = 500
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 

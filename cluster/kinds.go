@@ -51,8 +51,7 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout limits a call's wait for a kind's first list (5,000 Deployments: 0.3 s). Later, the client retries in the
-// background, without waiting calls.
+// listTimeout limits a call's wait for a kind's first list (5,000 Deployments: 0.3 s). Retries go on in the background.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {

@@ -98,12 +98,10 @@ func (l *live) provenBy(d *desired) bool {
 
 // same compares what Observe and Apply need.
 func (l *live) same(o *live) bool {
-	a, b := *l, *o
-	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
-	a.generation, b.generation, a.shared, b.shared = 0, 0, false, false
-	a.writer, b.writer, a.why, b.why = "", "", "", ""
-	a.workload, b.workload = nil, nil
-	return a == b && reflect.DeepEqual(l.workload, o.workload)
+	a := *l
+	a.version, a.generation, a.status, a.why = o.version, o.generation, o.status, o.why
+	a.shared, a.writer, a.pending, a.workload = o.shared, o.writer, o.pending, o.workload
+	return a == *o && reflect.DeepEqual(l.workload, o.workload)
 }
 
 // liveChanged calls OnChange for the present and the former app.

@@ -41,8 +41,7 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
-		o := rollout.Object(object)
-		return &Error{Ref: o.Ref(), Reason: Invalid, Msg: rollout.OneLine(err.Error()), Err: err}
+		return &Error{Ref: rollout.Object(object).Ref(), Reason: Invalid, Msg: rollout.OneLine(err.Error()), Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

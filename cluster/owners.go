@@ -23,9 +23,6 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is the maximum age of an active GitOps tool's apply, usually every few minutes.
-const recently = 10 * time.Minute
-
 // gitOps maps field managers to GitOps tools.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
@@ -183,11 +180,11 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
-// toolSign looks for a GitOps tool's recent apply.
+// toolSign looks for a GitOps tool's recent apply. Active tools usually apply every few minutes.
 func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
-		if tool == "" || e.Subresource != "" || e.Time == nil || now.Sub(e.Time.Time) > recently {
+		if tool == "" || e.Subresource != "" || e.Time == nil || now.Sub(e.Time.Time) > 10*time.Minute {
 			continue
 		}
 		return rollout.Foreign{Ref: ref, By: tool, Warns: true,

@@ -117,8 +117,7 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that is missing, or "". With minReadySeconds, available pods may be
-// missing, because a controller may omit 0.
+// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit 0 available pods.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -129,9 +128,8 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods are the base revision's until the old pods fill the
-// partition, then the new one's. The controller's count limits ready pods: an in-place update changes a pod's label
-// while old containers are ready.
+// byCounts sets each revision's desired pods. Missing pods are the base's until old pods fill the partition, then the
+// new one's. The controller's count limits ready pods: in-place updates change labels while old containers are ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

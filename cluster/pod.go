@@ -43,8 +43,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// An in-place update changes a pod's label while its old containers are Ready. Before, it sets a readiness gate to
-	// false.
+	// Before an in-place update changes a pod's label, with old containers Ready, it sets a readiness gate to false.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

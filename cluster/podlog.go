@@ -20,9 +20,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLogLine is in bytes. Kubelets split lines at 16 KiB.
-const maxLogLine = 64 << 10
-
 // PodLogs reads pods' logs.
 type PodLogs struct{ core *coreclient.CoreV1Client }
 
@@ -87,8 +84,7 @@ type LogRange struct {
 	Follow bool          // wait for new lines until the run ends
 }
 
-// Read calls line for each line of the current or last run. It returns the last time, for LogRange.After, or line's
-// error.
+// Read calls line for each line of the current or last run. It returns the last time (LogRange.After) or line's error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -111,7 +107,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 // eachLine calls line for lines without a time or after the given one, and returns the last time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
-	in := bufio.NewReaderSize(log, maxLogLine+len(time.RFC3339Nano)+1)
+	in := bufio.NewReaderSize(log, 64<<10+len(time.RFC3339Nano)+1) // kubelets split lines at 16 KiB
 	for {
 		raw, err := in.ReadSlice('\n')
 		text, more := string(raw), 0

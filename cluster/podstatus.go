@@ -9,9 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is the reason for pods on an unreachable node.
-const nodeLost = "NodeLost"
-
 // podStatus returns kubectl's STATUS, as printPod (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := cmp.Or(p.Status.Reason, string(p.Status.Phase))
@@ -27,7 +24,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
-	case p.DeletionTimestamp != nil && p.Status.Reason == nodeLost:
+	case p.DeletionTimestamp != nil && p.Status.Reason == "NodeLost": // on an unreachable node
 		return "Unknown"
 	case p.DeletionTimestamp != nil && !finished:
 		return "Terminating"

@@ -20,8 +20,7 @@ type desired struct {
 	kind   *kind  // nil if the Apply creates the CRD
 }
 
-// prepare adds gitrollout's labels and annotations, but not to a pod template, which would start a release, or a
-// selector, which could never lose them.
+// prepare adds gitrollout's labels and annotations, but not to pod templates (a release) or selectors (immutable).
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {

@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, in pruneRank's order. It returns candidates that no longer exist or are not
-// the app's, and why others stay. A refused deletion or unreadable kind does not stop it; other errors do. Prune may be
-// repeated.
+// Prune deletes an app's former objects, in pruneRank's order, and may be repeated. It returns candidates that are gone
+// or not the app's, and why others stay. A refused deletion or unreadable kind does not stop it; other errors do.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {

@@ -55,24 +55,20 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus limits a status. An HTTPRoute with Gateway API's maximum of 32 parents has about 30 kB.
-const maxStatus = 64 << 10
-
-// statusOf returns JSON if routers may write the status, or else "".
+// statusOf returns JSON if routers may write the status, or else "". An HTTPRoute with 32 parents has about 30 kB.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
 		return ""
 	}
 	raw, err := json.Marshal(o["status"])
-	if err != nil || len(raw) > maxStatus {
+	if err != nil || len(raw) > 64<<10 {
 		return ""
 	}
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint with the pod-template-hash. It reads EndpointSlices, as proxies
-// do.
+// Serves reports whether a Service has a ready endpoint with the pod-template-hash, from EndpointSlices, as in proxies.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

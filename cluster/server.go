@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server sends requests for any kind, each with requestTimeout. The dynamic client refuses names such as "../", which
-// would address other objects.
+// server sends requests for any kind, each with requestTimeout. The dynamic client refuses names such as "../".
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken

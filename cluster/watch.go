@@ -74,13 +74,11 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// errClosed means that the server closed a watch without a response. After ten retries, client-go returns an empty
-// watch instead.
+// errClosed means a watch closed without a response. After ten retries, client-go returns an empty watch instead.
 var errClosed = errors.New("the API server closes connections without a response")
 
-// runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. A list that
-// is older than the known objects means a restored backup; then a watch from the last version, as in client-go, would
-// get no events.
+// runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. After the
+// restore of a backup, a watch from the last version, as in client-go, would get no events.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {

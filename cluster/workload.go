@@ -24,8 +24,7 @@ type workloadKind struct {
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the previous entry has the same revisions.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, or nil. synced: the controller has seen the newest spec. revisions
-	// are newest first.
+	// current returns the current template's revision, or nil. synced: the spec is seen. revisions: newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns a revision's, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
@@ -153,8 +152,7 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why these workloads' state may be outdated, or "": the first failed watch of built-in kinds or the
-// workloads' kinds.
+// unseen returns why these workloads' state may be outdated, or "": the first failed watch of built-in or their kinds.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
