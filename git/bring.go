@@ -85,8 +85,7 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches each commit that the server sends. If any is missing, git refuses the whole request and names only
-// one.
+// bringByID fetches each commit that the server sends. If any is missing, git refuses the request and names only one.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -125,7 +124,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 		return false, err
 	}
 	defer s.Close()
-	return s.V2(), r.bring(ctx, s, ids, false)
+	return s.V2, r.bring(ctx, s, ids, false)
 }
 
 // thoseThere returns the commits that the server has; all, if the server cannot tell.
@@ -156,7 +155,7 @@ func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	}
 	defer s.Close()
 	var tips []plumbing.Hash
-	for name, tip := range s.Advertised() {
+	for name, tip := range s.Refs {
 		if name == "HEAD" || name == r.refs+r.Branch() || name == r.refs+r.StateBranch() {
 			tips = append(tips, plumbing.NewHash(tip))
 		}

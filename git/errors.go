@@ -11,8 +11,7 @@ var (
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server refuses the credentials, or its host key is not in the known hosts.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection or response, or a server failure. A failed push may have been applied; a repeated push
-	// is harmless.
+	// ErrUnreachable: no connection or response, or a server failure. A push may have been applied; a repeat is harmless.
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: no such repository, branch or commit.
 	ErrNotFound = wire.ErrNotFound

@@ -49,7 +49,7 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	if err != nil {
 		return err
 	}
-	policy := r.opts.Keys.Commits()
+	policy := r.opts.Keys.Accepted().Commits
 	_, reason := tree.SignedBy(policy)
 	if reason == nil {
 		f.trusted, f.refused = head, nil

@@ -20,17 +20,14 @@ var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the commits that Log fetches in turn. A factor of about five keeps downloads small and requests few.
-var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
-
 // Log calls visit for a commit and its ancestors along first parents, until visit returns false or for limit commits.
-// whole: visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error
-// unchanged.
+// whole: visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's own.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
 	next, visited := commit, 0
-	for _, d := range logDepths {
+	// A factor of about five keeps downloads small and requests few.
+	for _, d := range []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000} {
 		st, err := r.history(ctx, commit, max(min(d, wire.Depth(limit)), wire.Shallow))
 		if err != nil {
 			return false, err
@@ -60,8 +57,7 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits from `after` to upTo along first parents, oldest first, both included. If `after` is "", the
-// list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` or the root is over a thousand
-// commits back, ErrAuth, ErrUnreachable.
+// list begins with an empty snapshot and the root. Errors: ErrNotFound (over maxDepth back), ErrAuth, ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -151,9 +147,6 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk exceeds maxDepth, because merges give several commits at each depth.
-const maxWalk = 20_000
-
 var errShallow = errors.New("the history is not deep enough")
 
 func (w *walk) from(commit string) (signer string, err error) {
@@ -176,7 +169,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 		switch {
 		case w.seen[s.commit.ID]:
 			return "", fmt.Errorf("%w: commit %s", ErrUnapproved, s.commit.Short())
-		case len(w.seen) > maxWalk:
+		case len(w.seen) > 20*maxDepth: // merges give several commits at each depth
 			return "", errShallow
 		}
 		w.seen[s.commit.ID] = true

@@ -22,10 +22,11 @@ type KeyFiles struct {
 type Keys struct {
 	files KeyFiles
 
-	accepted wire.Parsed[accepted]
+	accepted wire.Parsed[Accepted]
 }
 
-type accepted struct{ commits, promoters, state sign.Policy }
+// Accepted has the keys for the users' branch, promotion files, and the state branch.
+type Accepted struct{ Commits, Promoters, State sign.Policy }
 
 // OpenKeys reads the files, because an error must prevent the start. It returns nil without paths.
 func OpenKeys(files KeyFiles) (*Keys, error) {
@@ -42,18 +43,18 @@ func (k *Keys) Read() error {
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
 		{Purpose: "--promoters", Name: k.files.Promoters}, {Purpose: "--verify-state", Name: k.files.State},
 	}
-	_, err := k.accepted.Read(files, func(data [][]byte, _ accepted) (a accepted, err error) {
+	_, err := k.accepted.Read(files, func(data [][]byte, _ Accepted) (a Accepted, err error) {
 		parse := func(into **sign.Signers, i int) {
 			if err == nil && files[i].Name != "" {
 				*into, err = sign.ParseSigners("the file of "+files[i].Purpose, data[i])
 			}
 		}
-		parse(&a.commits.SSH, 0)
+		parse(&a.Commits.SSH, 0)
 		if err == nil && k.files.Keyring != "" {
-			a.commits.OpenPGP, err = sign.ParseKeyring("the file of --verify-keyring", data[1])
+			a.Commits.OpenPGP, err = sign.ParseKeyring("the file of --verify-keyring", data[1])
 		}
-		parse(&a.promoters.SSH, 2)
-		parse(&a.state.SSH, 3)
+		parse(&a.Promoters.SSH, 2)
+		parse(&a.State.SSH, 3)
 		return a, err
 	})
 	return err
@@ -73,16 +74,8 @@ func (k *Keys) Files() KeyFiles {
 	return k.files
 }
 
-// Commits returns the keys for the users' branch.
-func (k *Keys) Commits() sign.Policy { return k.last().commits }
-
-// Promoters returns the keys for promotion files.
-func (k *Keys) Promoters() sign.Policy { return k.last().promoters }
-
-// State returns the keys for the state branch.
-func (k *Keys) State() sign.Policy { return k.last().state }
-
-func (k *Keys) last() accepted {
+// Accepted returns the keys in force.
+func (k *Keys) Accepted() Accepted {
 	a, _ := k.accepted.Last()
 	return a
 }

@@ -76,12 +76,8 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the commits that Outside fetches in turn, without files: 200 bytes each.
-var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
-
 // Outside returns the commits in the list `of` that are neither commit nor its ancestors. A commit's id hashes its
-// parents, so a server cannot forge ancestors. Commits that a response omits are outside. Without commit, the error is
-// ErrNotFound.
+// parents, so a server cannot forge ancestors. Commits that a response omits are outside. Errors: ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -92,7 +88,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 		sought[plumbing.NewHash(c)] = true
 	}
 	whole := r.lineage(st, id, sought)
-	for _, d := range graphDepths {
+	for _, d := range []wire.Depth{1000, 30_000, wire.Full} { // a commit without files has 200 bytes
 		if whole || len(sought) == 0 {
 			break
 		}
@@ -153,13 +149,11 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-const mostParents = 10_000
-
 // noteParents records parents between old and new heads, for descends.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.parents) > mostParents {
+	if len(m.parents) > 10_000 {
 		clear(m.parents)
 	}
 	for _, id := range passed.ids() {

@@ -34,8 +34,7 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the recently read commits that renew keeps besides the heads: 1,000 commits with different 40 KB
-// trees of 1,000 apps.
+// recentBytes limits the recently read commits that renew keeps besides the heads: 1,000 commits with 40 KB trees.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -159,8 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken replaces the heads of branches that were pushed after the lookup began, as the result may be older. The
-// next lookup corrects them. The caller holds mu.
+// overtaken sets the heads of branches pushed after the lookup began, until the next lookup. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {

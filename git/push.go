@@ -20,9 +20,8 @@ import (
 //
 // Push returns the new heads. It skips an update that changes no file, or whose commit is already the head.
 //
-// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
-// branch protection refused. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push makes the
-// same commits.
+// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected by a hook or
+// branch protection. ErrUnreachable if the outcome is unknown until the next Fetch. A repeat makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -154,7 +153,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 		}
 		return nil
 	}
-	if moved := wire.Moved(s.Advertised(), commands); len(moved) > 0 {
+	if moved := wire.Moved(s.Refs, commands); len(moved) > 0 {
 		s.Close()
 		return r.resolve(ctx, commands, made, fmt.Errorf("%w: %s", ErrConflict, strings.Join(moved, ", ")))
 	}

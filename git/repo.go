@@ -18,28 +18,20 @@ type Options struct {
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state and proposal branches; "" selects none. Before the first Fetch, the state branch is
-	// rollout.StateBranch(Cluster).
-	Cluster string
-	// Refs begins the branches' full names (default refs/heads/; for a clone's origin refs/remotes/origin/).
-	Refs string
-	// StateBranch overrides the name in the configuration.
-	StateBranch string
-	// Policy is another branch to fetch, or "".
-	Policy string
-	// Keys are the accepted signing keys. nil requires no signatures.
-	Keys *Keys
-	// Identity authors and commits pushed commits (default Self).
-	Identity rollout.Identity
+	// Cluster selects the state branch (before Fetch: rollout.StateBranch(Cluster)) and proposal branches; "": none.
+	Cluster     string
+	Refs        string           // start of full names (default refs/heads/; for a clone's origin refs/remotes/origin/)
+	StateBranch string           // overrides the name in the configuration
+	Policy      string           // another branch to fetch, or ""
+	Keys        *Keys            // accepted signing keys; nil requires no signatures
+	Identity    rollout.Identity // authors and commits pushed commits (default Self)
 	// Sign, if set, signs a commit object. Equal commits need equal signatures, for repeated pushes.
-	Sign func(commit []byte) ([]byte, error)
-	// Timeout limits each operation (default 2 minutes). MaxBytes limits each response (default 1 GiB).
-	Timeout  time.Duration
-	MaxBytes int64
+	Sign     func(commit []byte) ([]byte, error)
+	Timeout  time.Duration // of each operation (default 2 minutes)
+	MaxBytes int64         // of each response (default 1 GiB)
 }
 
-// Repo is a shallow mirror in memory, safe for concurrent use. A network operation waits only for its kind. Reads from
-// memory never wait.
+// Repo is a shallow mirror in memory for concurrent use. Network operations wait only for their kind; reads never.
 type Repo struct {
 	remote wire.Remote
 	opts   Options

@@ -31,10 +31,9 @@ type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries caches the tree, sorted by name.
-	entries atomic.Pointer[[]object.TreeEntry]
-	// complete: verify found all objects below.
-	complete atomic.Bool
+
+	entries  atomic.Pointer[[]object.TreeEntry] // caches the tree, sorted by name
+	complete atomic.Bool                        // verify found all objects below
 }
 
 // overhead is an object's memory besides content: map bucket, struct, rounding.
@@ -54,8 +53,7 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears lost if is is false. While lost is set, each missing file counts as too large. Only a request without
-// haves may leave lost set.
+// forgive clears lost, with which each missing file counts as too large. Only a request without haves may keep lost.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +143,7 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns entries sorted by the bytes of names; Git sorts a directory as if a slash followed. Callers must not
-// change the slice, which is shared.
+// tree returns shared entries, sorted by the bytes of names; Git sorts a directory as if a slash followed.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder adds a commit's blobs and trees to made, even if the mirror has them: the server may have dropped objects,
-// and would refuse a push.
+// builder adds a commit's blobs and trees to made, even if the mirror has them: the server may have dropped objects.
 type builder struct {
 	from *store
 	made *store
@@ -26,8 +25,7 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // if set is true
-	set      bool
+	content  []byte // nil if nothing is written
 	children map[string]*edit
 }
 
@@ -39,11 +37,7 @@ func plan(edits map[string][]byte) (*edit, error) {
 		if err != nil {
 			return nil, err
 		}
-		if content == nil {
-			node.remove = true
-		} else {
-			node.content, node.set = content, true
-		}
+		node.content, node.remove = content, content == nil
 	}
 	return root, root.check("")
 }
@@ -66,7 +60,7 @@ func (e *edit) at(path string) (*edit, error) {
 
 func (e *edit) check(path string) error {
 	for name, child := range e.children {
-		if e.set && !child.onlyRemoves() {
+		if e.content != nil && !child.onlyRemoves() {
 			return fmt.Errorf("%q would be a file and a directory", path)
 		}
 		if err := child.check(join(path, name)); err != nil {
@@ -76,8 +70,7 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero: empty). The result is zero without entries, because Git stores no empty
-// directories.
+// tree applies edits to a tree (zero: empty). Without entries, the result is zero: Git stores no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -131,7 +124,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 		return old, false, err
 	}
 	switch {
-	case e.set:
+	case e.content != nil:
 		return b.file(old, e.content), true, nil
 	case len(e.children) == 0 || old.Mode != filemode.Dir && e.onlyRemoves():
 		return old, old.Mode != 0, nil
@@ -149,7 +142,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	if e.remove {
 		return none, nil
 	}
-	if !e.set || old.Mode != filemode.Dir {
+	if e.content == nil || old.Mode != filemode.Dir {
 		return old, nil
 	}
 	left, err := b.tree(old.Hash, path, &edit{children: e.children})
@@ -174,7 +167,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
-	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
+	return e.content == nil && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
 // encodeTree uses Git's order; see store.tree.

@@ -82,7 +82,7 @@ func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 		return nil
 	}
 	return func(tree reconciler.Snapshot) error {
-		_, err := tree.(*git.Snapshot).SignedBy(keys.State())
+		_, err := tree.(*git.Snapshot).SignedBy(keys.Accepted().State)
 		return err
 	}
 }

@@ -42,7 +42,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	either := anyOf{sign.Policy{SSH: own.Signers("you")}}
 	keys, err := o.keys.open()
 	if keys != nil {
-		either = append(either, keys.Commits())
+		either = append(either, keys.Accepted().Commits)
 	}
 	return either, err
 }

@@ -44,7 +44,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
-		o.Signers, o.Unsigned = from.keys.Commits(), "nothing is pushed until a signed commit is on top"
+		o.Signers, o.Unsigned = from.keys.Accepted().Commits, "nothing is pushed until a signed commit is on top"
 	}
 	return &console.Records{Options: o}
 }

@@ -1,4 +1,3 @@
-// Package sign makes and verifies signatures of commits as git does with gpg.format=ssh and openpgp, without external
-// programs, files or a clock. As in git, an SSH key must be valid at the time of the commit, and an OpenPGP key at the
-// time of the signature.
+// Package sign makes and verifies commits' signatures as git does with gpg.format=ssh and openpgp, without programs,
+// files or a clock. As in git, an SSH key must be valid at the commit's time, an OpenPGP key at the signature's.
 package sign

@@ -25,17 +25,8 @@ type Keyring struct {
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
-	for rest := string(data); ; {
-		at := strings.Index(rest, begin)
-		if at < 0 {
-			break
-		}
-		block := rest[at:]
-		if next := strings.Index(block[1:], begin); next >= 0 {
-			block = block[:next+1]
-		}
-		rest = rest[at+len(block):]
-		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(block))
+	for _, block := range strings.Split(string(data), begin)[1:] {
+		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(begin + block))
 		if err != nil {
 			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write the output of gpg --armor --export",
 				file, len(k.keys)+1, err)

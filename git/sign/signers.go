@@ -132,10 +132,7 @@ func matches(patterns, s string) bool {
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
-		if len(digits) != len(layout) {
-			continue
-		}
-		if t, err := time.Parse(layout, digits); err == nil {
+		if t, err := time.Parse(layout, digits); err == nil && len(digits) == len(layout) {
 			return t, nil
 		}
 	}

@@ -136,8 +136,7 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature for Insert. random (crypto/rand's Reader) protects RSA keys against side channels,
-// but does not change the signature.
+// Sign returns an armored signature for Insert. random (crypto/rand's Reader) only protects RSA keys' side channels.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Complete sets credentials from variables such as GITROLLOUT_GIT_USERNAME, GITROLLOUT_GIT_TOKEN and
-// GITROLLOUT_SSH_PASSPHRASE. A token's default user is "x-access-token". For https, only one source may be set:
-// variables, a file, or a GitHub App.
+// Complete sets credentials from variables such as GITROLLOUT_GIT_TOKEN and GITROLLOUT_SSH_PASSPHRASE. A token's user
+// is "x-access-token" by default. For https, only one source may be set: variables, a file, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	const token, password, app = "GITROLLOUT_GIT_TOKEN", "GITROLLOUT_GIT_PASSWORD", "GITROLLOUT_GITHUB_APP_ID"
 	set := []string{token, password, token + "_FILE", password + "_FILE", app}
@@ -53,8 +52,7 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function for a forge API's default credential: Git's or the URL's password. It calls Refresh each
-// time, because tokens expire.
+// Token returns a function for a forge API's default credential: Git's or the URL's. It calls Refresh: tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

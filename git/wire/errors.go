@@ -80,8 +80,7 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have locked a ref. Protected branches report non-fast-forward for each
-// forced push.
+// saysRace reports a ref that another push may have locked. Protected branches say non-fast-forward to forced pushes.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }

@@ -38,9 +38,6 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the validity at which Refresh renews a token, so that Git operations end before.
-const renewBefore = 5 * time.Minute
-
 // Check sets the default API, and checks the fields and the key.
 func (a *GitHubApp) Check() error {
 	a.API = cmp.Or(a.API, "https://api.github.com")
@@ -64,7 +61,7 @@ func (a *GitHubApp) Check() error {
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.token == "" || !a.Now().Add(renewBefore).Before(a.expires) {
+	if a.token == "" || !a.Now().Add(5*time.Minute).Before(a.expires) { // Git operations must end before
 		if a.token, a.expires, err = a.ask(ctx); err != nil {
 			return "", "", err
 		}

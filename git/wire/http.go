@@ -75,11 +75,10 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2, the greeting lists the refs, so a fetch needs a new one. A push does not, because the server
-		// compares old ids.
-		if greet.v2 || service == receivePack {
+		// Before version 2, the greeting lists the refs, so a fetch needs a new one. In a push, the server compares ids.
+		if greet.V2 || service == receivePack {
 			kept := *greet.advertisement
-			kept.refs = nil
+			kept.Refs = nil
 			l.mu.Lock()
 			l.greeted[service] = greeting{&kept, greet.base}
 			l.mu.Unlock()

@@ -70,17 +70,9 @@ type Session struct {
 	bounds bounds
 	// exchange may be called again only for smart HTTP and version 2.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
-	// Close ends the session.
-	Close func()
-	// Stale drops the stored advertisement.
-	Stale func()
+	Close    func()
+	Stale    func() // drops the stored advertisement
 }
-
-// V2 reports whether the server speaks protocol version 2.
-func (s *Session) V2() bool { return s.v2 }
-
-// Advertised returns all ids by full name, or nil for version 2 or a stored advertisement.
-func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
@@ -88,12 +80,9 @@ type counters struct {
 
 // Stats counts operations since Open.
 type Stats struct {
-	// Requests counts HTTP requests, or other connections.
-	Requests int64
-	// Lookups, Fetches and Pushes count ref lookups, pack requests, and pushes.
-	Lookups, Fetches, Pushes int64
-	// Sent and Received count bytes in HTTP bodies or streams.
-	Sent, Received int64
+	Requests                 int64 // HTTP requests, or other connections
+	Lookups, Fetches, Pushes int64 // of refs; of packs
+	Sent, Received           int64 // bytes in HTTP bodies or streams
 }
 
 // Stats returns the current counts.

@@ -17,6 +17,8 @@ const (
 	maxLarge  = 128 << 20 // sum of kept large files in one pack
 	maxOther  = 64 << 20  // of a tree or commit; above, the pack fails
 	maxBases  = 32 << 20  // sum of omitted files in memory, as bases of later deltas
+
+	mostBetween = 4 << 20 // of a pack with Question.Between; a larger one means rewritten history
 )
 
 type bounds struct {
@@ -35,8 +37,7 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if unknown: not sent, or its delta's base was
-	// omitted.
+	// Omit records a file that is too large to store. The id is zero if unknown: not sent, or its base was omitted.
 	Omit(id plumbing.Hash)
 }
 

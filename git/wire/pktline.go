@@ -100,14 +100,14 @@ func (c capabilities) only(names ...string) string {
 
 // advertisement is a server's first message.
 type advertisement struct {
-	v2   bool
+	V2   bool // protocol version 2
 	caps capabilities
-	refs map[string]string // by full name; nil in version 2
+	Refs map[string]string // all ids by full name; nil in version 2, and if stored
 }
 
 // readAdvertisement reads up to a separator. In smart HTTP, the service's name comes first.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
-	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
+	a := &advertisement{caps: capabilities{}, Refs: map[string]string{}}
 	for first := true; ; {
 		text, ok, err := p.line()
 		switch {
@@ -125,9 +125,9 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 			a.caps["service"] = ""
 			continue
 		case first && text == "version 2":
-			a.v2, a.refs = true, nil
+			a.V2, a.Refs = true, nil
 		case text == "version 1":
-		case a.v2:
+		case a.V2:
 			a.caps.add(text)
 		default:
 			if err := a.addRef(text); err != nil {
@@ -150,7 +150,7 @@ func (a *advertisement) addRef(text string) error {
 	case !ok || len(id) != 40 && len(id) != 64:
 		return fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
 	case name != "capabilities^{}":
-		a.refs[name] = id
+		a.Refs[name] = id
 	}
 	return nil
 }

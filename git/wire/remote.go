@@ -31,11 +31,9 @@ type Auth struct {
 	// TLS is for https only.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), read for each connection. "": the SSH agent.
-	SSHKeyFile    string
+	SSHKeyFile    string // private key (PEM), read for each connection; "": the SSH agent
 	SSHPassphrase string
-	// KnownHosts is read for each connection (default ~/.ssh/known_hosts).
-	KnownHosts string
+	KnownHosts    string // read for each connection (default ~/.ssh/known_hosts)
 }
 
 // HTTP reports whether HTTP requests get a credential.

@@ -18,13 +18,11 @@ import (
 const userAgent = "gitrollout/1"
 
 type stream struct {
-	in  io.Reader
-	out io.Writer
-	// end ends the request. close also ends a waiting read.
-	end   func() error
-	close func()
-	// stderr is the server's, or "".
-	stderr func() string
+	in     io.Reader
+	out    io.Writer
+	end    func() error  // ends the request
+	close  func()        // also ends a waiting read
+	stderr func() string // the server's, or ""
 }
 
 type streamLink struct {
@@ -62,7 +60,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 			return io.NopCloser(&explained{pkt.r, ctx, s}), nil
 		},
 		Close: func() {
-			if !exchanged || greet.v2 {
+			if !exchanged || greet.V2 {
 				_, _ = io.WriteString(out, "0000")
 			}
 			_ = s.end()

@@ -12,12 +12,9 @@ import (
 
 // TLS configures https. Each request reads the files again, because mounted Secrets change.
 type TLS struct {
-	// CAFile has PEM certificates of additional authorities.
-	CAFile string
-	// CertFile and KeyFile have a client's PEM. CertFile may have both.
-	CertFile, KeyFile string
-	// Proxy is an http, https or socks5 URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
-	Proxy string
+	CAFile            string // PEM certificates of additional authorities
+	CertFile, KeyFile string // a client's PEM; CertFile may have both
+	Proxy             string // http, https or socks5 URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 }
 
 // Clients makes HTTP clients, safely for concurrent use.

@@ -22,8 +22,8 @@ type Refs struct {
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
-	if !s.v2 {
-		for name, id := range s.refs {
+	if !s.V2 {
+		for name, id := range s.Refs {
 			begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 			if name == "HEAD" || slices.ContainsFunc(prefixes, begins) {
 				found.IDs[name] = id
@@ -88,9 +88,6 @@ type Question struct {
 // Between reports a request for all commits between Haves and Wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween limits a pack with Between. A larger one means rewritten history.
-const mostBetween = 4 << 20
-
 // Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are "shallow" lines;
 // otherwise, after a merge of an old branch, the server would send its history without old files. With "thin-pack", git
 // does not resend Haves' trees.
@@ -103,7 +100,7 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	defer body.Close()
 	p := newPktReader(body)
 	var pack io.Reader
-	if s.v2 {
+	if s.V2 {
 		pack, err = packSectionV2(p)
 	} else {
 		pack, err = packSectionV0(p, s.caps, q.Depth)
@@ -117,7 +114,7 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	if err := readPack(pack, into, s.bounds); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
-	if s.v2 && s.filter(q) != "" {
+	if s.V2 && s.filter(q) != "" {
 		into.Omit(plumbing.ZeroHash) // perhaps left out by the filter
 	}
 	// Otherwise the server reports a broken pipe.
@@ -135,7 +132,7 @@ const (
 
 func (s *Session) fetchRequest(q Question) []byte {
 	var req pktWriter
-	if s.v2 {
+	if s.V2 {
 		req.linef("command=fetch\n")
 		s.header(&req)
 		req.linef("thin-pack\n")
@@ -164,8 +161,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other requests have none, because omitted files and the
-// caller's files would look alike.
+// filter excludes trees (Bare), files over maxBlob (Shallow), or nothing: omitted and known files would look alike.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):

@@ -44,7 +44,7 @@ func pkts(lines ...string) []byte {
 func answering(v2 bool, answer []byte) *Session {
 	return &Session{
 		bounds: boundsOver(1),
-		advertisement: &advertisement{v2: v2, caps: capabilities{
+		advertisement: &advertisement{V2: v2, caps: capabilities{
 			"shallow": "", "side-band-64k": "", "report-status": "", "delete-refs": ""}},
 		stats: &counters{},
 		exchange: func(context.Context, []byte) (io.ReadCloser, error) {

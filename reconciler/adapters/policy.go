@@ -55,7 +55,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 		return nil, fmt.Errorf("commit %s was fetched, but the mirror lacks it", rollout.ShortID(commit))
 	}
 	if files := r.Keys.Files(); files.Commits+files.Keyring != "" {
-		if _, err := tree.SignedBy(r.Keys.Commits()); err != nil {
+		if _, err := tree.SignedBy(r.Keys.Accepted().Commits); err != nil {
 			return nil, fmt.Errorf("commit %s of %s does not count: %w", rollout.ShortID(commit), branch, err)
 		}
 	}
@@ -81,7 +81,7 @@ func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 			}
 			return repo.Approve(ctx, commit, path, sign.Policy{SSH: by})
 		case keys.Files().Promoters != "":
-			return repo.Approve(ctx, commit, path, keys.Promoters())
+			return repo.Approve(ctx, commit, path, keys.Accepted().Promoters)
 		}
 		return "", nil
 	}
