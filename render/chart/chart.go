@@ -1,6 +1,5 @@
 // Package chart renders Helm charts as "helm template" does, without cluster, environment, network or file system.
-// Clock and random numbers are constants, except with Drawn, and results that depend on them are listed. Callers must
-// limit memory and time.
+// Clock and random numbers are constants (except with Drawn), and their uses listed. Callers limit memory and time.
 package chart
 
 import (

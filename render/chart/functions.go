@@ -104,12 +104,8 @@ func (f *functions) at(date any) time.Time {
 		return date
 	case *time.Time:
 		return *date
-	case int64:
-		return time.Unix(date, 0)
-	case int:
-		return time.Unix(int64(date), 0)
-	case int32:
-		return time.Unix(int64(date), 0)
+	case int, int32, int64:
+		return time.Unix(reflect.ValueOf(date).Int(), 0)
 	}
 	return f.now()
 }

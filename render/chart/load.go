@@ -56,8 +56,7 @@ func Merge(values map[string]any, text []byte) (map[string]any, error) {
 }
 
 func load(files []File) (*helm.Chart, error) {
-	u := unpacker{}
-	all, err := u.unpack(files)
+	all, err := new(unpacker).unpack(files)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
 		}
 		folder, name := path.Split(f.Name)
 		if path.Base(folder) != "charts" || path.Ext(name) != ".tgz" || strings.HasPrefix(name, "_") || name[0] == '.' {
-			all = append(all, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, bom)})
+			all = append(all, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, []byte("\uFEFF"))})
 			continue
 		}
 		packed, err := archive.LoadArchiveFiles(bytes.NewReader(f.Data))
@@ -105,8 +104,6 @@ func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
 	}
 	return all, nil
 }
-
-var bom = []byte{0xEF, 0xBB, 0xBF}
 
 func tooMuch(what string, most int) error {
 	return &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("is a chart of more than %d %s, unpacked", most, what),

@@ -11,12 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base prefixes the schemas' URLs, which serve docs/schemas.
-const base = "https://gitrollout.dev/schemas/"
-
-// draft is the newest version that the YAML language server supports completely.
-const draft = "http://json-schema.org/draft-07/schema#"
-
 type node map[string]any
 
 type kind struct {
@@ -52,8 +46,8 @@ func Title(name string) string {
 	return k.title
 }
 
-// URL returns the URL of a kind's published schema.
-func URL(name string) string { return base + name + ".json" }
+// URL returns the URL of a kind's published schema, from docs/schemas.
+func URL(name string) string { return "https://gitrollout.dev/schemas/" + name + ".json" }
 
 // Of returns a kind's schema.
 func Of(name string) ([]byte, error) {
@@ -62,7 +56,8 @@ func Of(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%q is not a kind of document; supported kinds: %s", name, strings.Join(Names(), ", "))
 	}
 	s := k.make(k.of)
-	s["$schema"], s["$id"], s["title"] = draft, URL(k.name), k.title
+	s["$schema"] = "http://json-schema.org/draft-07/schema#" // the newest that the YAML language server supports
+	s["$id"], s["title"] = URL(k.name), k.title
 	data, err := json.MarshalIndent(s, "", "  ")
 	return append(data, '\n'), err
 }

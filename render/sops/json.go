@@ -9,8 +9,6 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-const maxDepth = 200
-
 var errNoJSON = errors.New("is not JSON")
 
 // readJSON keeps the keys' order, on which the MAC depends.
@@ -29,7 +27,7 @@ func readJSON(content []byte) (*yaml.Node, error) {
 
 func nextJSON(decoder *json.Decoder, depth int) (*yaml.Node, error) {
 	token, err := decoder.Token()
-	if err != nil || depth > maxDepth {
+	if err != nil || depth > 200 {
 		return nil, errNoJSON
 	}
 	delim, opens := token.(json.Delim)
@@ -73,16 +71,12 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 func appendJSON(to *bytes.Buffer, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		var v any
-		err := n.Decode(&v)
-		if err == nil {
-			var raw []byte
-			raw, err = json.Marshal(v)
-			to.Write(raw)
+		if err := n.Decode(&v); err != nil {
+			return err
 		}
-		if err != nil {
-			return errors.New("cannot be written as JSON")
-		}
-		return nil
+		raw, err := json.Marshal(v)
+		to.Write(raw)
+		return err
 	}
 	brackets, between := "[]", []string{","}
 	if n.Kind == yaml.MappingNode {

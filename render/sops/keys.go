@@ -21,8 +21,7 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads age keys in *.agekey, and armored OpenPGP keys without a passphrase in *.asc. Errors do not quote the
-// texts.
+// ReadKeys reads age keys in *.agekey, and OpenPGP keys without a passphrase in *.asc. Errors do not quote the texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -47,36 +46,24 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// These constants limit Unlock, whose input is untrusted.
-const (
-	mostLocks  = 100
-	mostLock   = 64 << 10
-	mostOpened = 64 // bytes of a data key, which should have 32
-)
-
 // ErrLocked means that no key opens the file.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that opens.
+// Unlock returns the data key from the first lock that opens. Its input is untrusted, so limits bound each size.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
-	for _, l := range locks[:min(len(locks), mostLocks)] {
-		if len(l.Encrypted) > mostLock {
-			continue
-		}
-		var opened io.Reader
-		var err error
+	for _, l := range locks[:min(len(locks), 100)] {
+		opened, err := io.Reader(nil), ErrLocked
 		switch {
+		case len(l.Encrypted) > 64<<10:
 		case l.Kind == KindAge && len(k.age) > 0:
 			opened, err = age.Decrypt(armor.NewReader(strings.NewReader(l.Encrypted)), k.age...)
 		case l.Kind == KindPGP && len(k.pgp) > 0:
 			opened, err = k.message(l.Encrypted)
-		default:
-			continue
 		}
 		if err != nil {
 			continue
 		}
-		if key, err := io.ReadAll(io.LimitReader(opened, mostOpened)); err == nil && len(key) == 32 {
+		if key, err := io.ReadAll(io.LimitReader(opened, 33)); err == nil && len(key) == 32 {
 			return key, nil
 		}
 	}

@@ -28,9 +28,6 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// partlySeed starts the MAC that covers only encrypted values.
-var partlySeed = sha256.Sum256([]byte("sops"))
-
 // Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call it only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
@@ -39,7 +36,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	}
 	w := walk{file: f, block: block, sum: sha512.New()}
 	if f.partly {
-		w.sum.Write(partlySeed[:])
+		seed := sha256.Sum256([]byte("sops"))
+		w.sum.Write(seed[:])
 	}
 	if err := w.all(); err != nil {
 		return nil, err

@@ -22,12 +22,9 @@ import (
 type Options struct {
 	// Command returns a worker's command. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum number of workers, also idle ones (0 means 1).
-	Most int
-	// Idle is how long an idle worker stays: a start costs about a second of CPU time.
-	Idle time.Duration
-	// Stall limits a build's wall-clock time, as a multiple of limits.renderTime (CPU time). Default 4.
-	Stall int
+	Most    int           // maximum number of workers, also idle ones (0 means 1)
+	Idle    time.Duration // how long an idle worker stays: a start costs about a second of CPU time
+	Stall   int           // limit of a build's wall-clock time, as a multiple of limits.renderTime (CPU time); default 4
 	// Trouble, if set, gets the stack or output if a build panics or ends its worker.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build. If nil, Secrets stay sealed.
@@ -52,6 +49,9 @@ var _ render.Builder = (*Pool)(nil)
 
 // NewPool returns a Pool without workers.
 func NewPool(o Options) *Pool {
+	if o.Trouble == nil {
+		o.Trouble = func(string, string, []byte) {}
+	}
 	p := &Pool{Options: o, apps: map[string]bool{}, asked: map[string][]string{}, busy: map[*process]bool{}}
 	p.news = sync.NewCond(&p.mu)
 	return p
@@ -107,13 +107,13 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
 			err = fmt.Errorf("%s: the process that renders the app was killed: the machine is busy, suspended or "+
 				"out of memory; a retry may succeed", app.Path)
-			p.tell(app.Name, err.Error(), nil)
+			p.Trouble(app.Name, err.Error(), nil)
 			return nil, render.Looked{}, err
 		default:
 			held.Msg, held.Fix = "ended its render process: "+w.cause(), "report the crash, and change the app"
 			words = w.last.bytes()
 		}
-		p.tell(app.Name, held.Msg, words[:min(len(words), mostTold)])
+		p.Trouble(app.Name, held.Msg, words[:min(len(words), mostTold)])
 		// The result may depend on all sent paths.
 		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
@@ -126,7 +126,7 @@ func widen(field string) string {
 func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Looked, error) {
 	switch {
 	case o.Panic != "":
-		p.tell(app.Name, "panic: "+o.Panic, o.Stack)
+		p.Trouble(app.Name, "panic: "+o.Panic, o.Stack)
 		return nil, o.Looked, &rollout.InvalidError{File: app.Path, Msg: "rendering it panicked: " + o.Panic,
 			Fix: "report the panic, and revert to the previous commit"}
 	case o.Invalid != nil:
@@ -135,12 +135,6 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 		return nil, render.Looked{}, errors.New(o.Err)
 	}
 	return o.Render, o.Looked, nil
-}
-
-func (p *Pool) tell(app, cause string, stack []byte) {
-	if p.Trouble != nil {
-		p.Trouble(app, cause, stack)
-	}
 }
 
 // begin waits until the app has no other build. ask has the probable requests.
