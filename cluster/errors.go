@@ -157,7 +157,7 @@ func serverMessage(err error) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf needs code and text: 403 may be RBAC, quota, admission or a deleted namespace; 422, invalid or immutable.
+// reasonOf needs code and text: 403 is RBAC, quota, admission or a terminating namespace; 422, invalid or immutable.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

@@ -113,14 +113,11 @@ func (a anyKind) workload(
 		return sign, nil
 	}
 	if live != nil {
-		verb, key := "", ""
-		if live.GetLabels()[kruiseLabel] != "" {
-			verb, key = "label", kruiseLabel
-		} else if live.GetAnnotations()[kruiseRelease] != "" {
-			verb, key = "annotate", kruiseRelease
+		what, verb, key := "label", "label", kruiseLabel
+		if live.GetLabels()[kruiseLabel] == "" {
+			what, verb, key = "annotation", "annotate", kruiseRelease
 		}
-		if key != "" {
-			what := map[string]string{"label": "label", "annotate": "annotation"}[verb]
+		if live.GetLabels()[kruiseLabel]+live.GetAnnotations()[kruiseRelease] != "" {
 			return rollout.Foreign{Ref: ref, By: "Kruise Rollouts", Sign: "it has the " + what + " " + key, Fix: fmt.Sprintf(
 				"delete its Rollout when no release is in flight, and then: kubectl -n %s %s %s/%s %s-", ref.Namespace, verb,
 				strings.TrimSuffix(strings.ToLower(ref.Kind)+"."+ref.Group, ".apps"), ref.Name, key)}, nil

@@ -68,7 +68,7 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint with the pod-template-hash, from EndpointSlices, as in proxies.
+// Serves reports whether a Service has a ready endpoint with the pod-template-hash, from EndpointSlices, as proxies do.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
