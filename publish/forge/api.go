@@ -13,12 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout limits a request, and maxAnswer a response in bytes.
-const (
-	requestTimeout = 30 * time.Second
-	maxAnswer      = 8 << 20
-)
-
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
@@ -52,7 +46,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if method != http.MethodGet {
 		if wait := a.spacing - a.now().Sub(a.wrote); wait > 0 {
@@ -64,7 +58,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 		}
 		a.wrote = a.now()
 	}
-	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Most: maxAnswer}
+	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Most: 8 << 20}
 	r := call.Request{Method: method, Base: a.base, Path: path, Query: values, Header: a.header(token)}
 	answer, err := caller.JSON(ctx, r, in, out)
 	a.heed(answer.Header)

@@ -31,9 +31,6 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// lastAnswers is the time for responses after stop.
-const lastAnswers = 3 * time.Second
-
 // On serves a listener. stop cancels all requests' contexts and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
@@ -48,7 +45,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}()
 	return func() {
 		end()
-		last, done := context.WithTimeout(context.Background(), lastAnswers)
+		last, done := context.WithTimeout(context.Background(), 3*time.Second) // for responses after stop
 		defer done()
 		if err := server.Shutdown(last); err != nil {
 			_ = server.Close()

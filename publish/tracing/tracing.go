@@ -58,13 +58,11 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 // Stop sends the remaining spans.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-const appKey = attribute.Key("gitrollout.app")
-
 // Trace implements report.Tracer.
 func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ctx, span := t.provider.Tracer(scope).Start(ctx, string(part))
 	if app != "" {
-		span.SetAttributes(appKey.String(app))
+		span.SetAttributes(attribute.String("gitrollout.app", app))
 	}
 	return ctx, func(err error) {
 		if err != nil {
@@ -74,14 +72,12 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory limits a cached render's duration. A kustomize build takes longer.
-const fromMemory = time.Millisecond
-
 // withoutMemory drops cached renders' spans, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
-	quick := s.EndTime().Sub(s.StartTime()) < fromMemory && s.Status().Code != codes.Error
+	// A kustomize build takes longer than a millisecond.
+	quick := s.EndTime().Sub(s.StartTime()) < time.Millisecond && s.Status().Code != codes.Error
 	if quick && s.Name() == string(report.PartRender) {
 		return
 	}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"time"
 
@@ -23,8 +22,7 @@ func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	case s.values["token"] != "":
 		header.Set("Authorization", "Bearer "+s.values["token"])
 	case s.values["username"] != "":
-		pair := s.values["username"] + ":" + s.values["password"]
-		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+		(&http.Request{Header: header}).SetBasicAuth(s.values["username"], s.values["password"])
 	}
 	_, err = s.post(ctx, s.base("")+"/api/v2/alerts", header, alerts)
 	return err

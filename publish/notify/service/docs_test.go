@@ -26,14 +26,14 @@ func TestPage(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		var told string
 		switch {
-		case table[name].resolves:
+		case table[name].Resolves:
 			told = "problems, until they end"
-		case slices.Equal(table[name].defaults, chat):
+		case slices.Equal(table[name].Defaults, chat.Defaults):
 			told = "the usual"
-		case slices.Equal(table[name].defaults, rollout.EventKinds()):
+		case slices.Equal(table[name].Defaults, rollout.EventKinds()):
 			told = "everything"
 		default:
-			told = quoted(texts(table[name].defaults), ", ")
+			told = quoted(texts(table[name].Defaults), ", ")
 		}
 		needs := strings.ReplaceAll(quoted(fields[name].Needs, ", "), "|", "` or `")
 		row := fmt.Sprintf("| `%s` | %s | %s | %s |", name, needs, quoted(fields[name].May, ", "), told)
@@ -49,7 +49,7 @@ func TestPage(t *testing.T) {
 		}
 		last = i
 	}
-	usual := "The usual is " + strings.ReplaceAll(quoted(texts(chat), ", "), ", `recovered`", " and `recovered`") + "."
+	usual := "The usual is " + strings.ReplaceAll(quoted(texts(chat.Defaults), ", "), ", `recovered`", " and `recovered`") + "."
 	if !strings.Contains(strings.Join(strings.Fields(page), " "), usual) {
 		t.Errorf("the page does not say: %s", usual)
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	netmail "net/mail"
@@ -17,12 +18,9 @@ import (
 
 // sendEmail sends one message to all recipients. The event gives its Message-ID, so servers may drop repeats.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
-	msg, err := email(s, m)
-	if err != nil {
-		return &Failure{Final: true, msg: err.Error()}
-	}
-	client, err := mailClient(s)
-	if err != nil {
+	msg, errMsg := email(s, m)
+	client, errClient := mailClient(s)
+	if err := cmp.Or(errMsg, errClient); err != nil {
 		return &Failure{Final: true, msg: err.Error()}
 	}
 	if err := client.DialAndSendWithContext(ctx, msg); err != nil {
@@ -34,10 +32,7 @@ func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg := mail.NewMsg()
 	from := s.receiver.Settings["from"]
-	if err := msg.From(from); err != nil {
-		return nil, err
-	}
-	if err := msg.To(s.receiver.Lists["to"]...); err != nil {
+	if err := cmp.Or(msg.From(from), msg.To(s.receiver.Lists["to"]...)); err != nil {
 		return nil, err
 	}
 	domain := "gitrollout.dev"
@@ -69,17 +64,13 @@ func emailText(m notify.Message) string {
 
 // mailClient uses port 587 with STARTTLS (default), 465 with TLS, or 25 without TLS.
 func mailClient(s *session) (*mail.Client, error) {
-	options := []mail.Option{mail.WithTimeout(Timeout)}
-	port, without := 587, false
-	switch s.receiver.Settings["tls"] {
+	security := s.receiver.Settings["tls"]
+	port, secured := 587, mail.WithTLSPolicy(mail.TLSMandatory)
+	switch security {
 	case "tls":
-		port = 465
-		options = append(options, mail.WithSSL())
+		port, secured = 465, mail.WithSSL()
 	case "none":
-		port, without = 25, true
-		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
-	default:
-		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+		port, secured = 25, mail.WithTLSPolicy(mail.NoTLS)
 	}
 	if text := s.receiver.Settings["port"]; text != "" {
 		var err error
@@ -87,9 +78,9 @@ func mailClient(s *session) (*mail.Client, error) {
 			return nil, err
 		}
 	}
-	options = append(options, mail.WithPort(port))
+	options := []mail.Option{mail.WithTimeout(Timeout), secured, mail.WithPort(port)}
 	host := s.receiver.Settings["host"]
-	if s.TLS != nil && !without {
+	if s.TLS != nil && security != "none" {
 		config := s.TLS.Clone()
 		config.ServerName = host
 		options = append(options, mail.WithTLSConfig(config))

@@ -502,7 +502,7 @@ func TestTableIsTheConfigurations(t *testing.T) {
 		if _, tested := contracts[name]; !tested && name != "email" {
 			t.Errorf("%s has no contract", name)
 		}
-		compare.CheckNamed(t, name+" resolves", len(rollout.Services()[name].Only) > 0, row.resolves)
+		compare.CheckNamed(t, name+" resolves", len(rollout.Services()[name].Only) > 0, row.Resolves)
 	}
 }
 

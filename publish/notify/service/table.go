@@ -8,41 +8,39 @@ import (
 )
 
 type row struct {
-	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // for receivers that selected none
-	resolves bool                // gets a message at a problem's end
-	dedups   bool                // recognizes a repeat by its key
+	send func(ctx context.Context, s *session, m notify.Message) error
+	notify.Profile
+	dedups bool // recognizes a repeat by its key
 }
 
-var chat = []rollout.EventKind{
-	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
-	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
-}
+var (
+	chat = notify.Profile{Defaults: []rollout.EventKind{
+		rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
+		rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
+	}}
+	onCall = notify.Profile{Defaults: rollout.TroubleKinds(), Resolves: true}
+)
 
 // rows is by a receiver's block.
 type rows map[string]row
 
 var table = rows{
-	"slack":        {send: sendSlack, defaults: chat},
-	"msteams":      {send: sendChat, defaults: chat},
-	"discord":      {send: sendChat, defaults: chat},
-	"googleChat":   {send: sendGoogleChat, defaults: chat},
-	"rocketChat":   {send: sendChat, defaults: chat},
-	"webhook":      {send: sendWebhook, defaults: rollout.EventKinds(), dedups: true},
-	"email":        {send: sendEmail, defaults: chat, dedups: true},
-	"pagerDuty":    {send: sendPagerDuty, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
-	"opsgenie":     {send: sendOpsgenie, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
-	"alertmanager": {send: sendAlertmanager, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
-	"grafana": {send: sendGrafana,
-		defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
+	"slack":        {send: sendSlack, Profile: chat},
+	"msteams":      {send: sendChat, Profile: chat},
+	"discord":      {send: sendChat, Profile: chat},
+	"googleChat":   {send: sendGoogleChat, Profile: chat},
+	"rocketChat":   {send: sendChat, Profile: chat},
+	"webhook":      {send: sendWebhook, Profile: notify.Profile{Defaults: rollout.EventKinds()}, dedups: true},
+	"email":        {send: sendEmail, Profile: chat, dedups: true},
+	"pagerDuty":    {send: sendPagerDuty, Profile: onCall, dedups: true},
+	"opsgenie":     {send: sendOpsgenie, Profile: onCall, dedups: true},
+	"alertmanager": {send: sendAlertmanager, Profile: onCall, dedups: true},
+	"grafana": {send: sendGrafana, Profile: notify.Profile{
+		Defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}}},
 }
 
 // ProfileOf returns a service's profile.
-func ProfileOf(service string) notify.Profile { return table.profile(service) }
-
-func (t rows) profile(service string) notify.Profile {
-	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
-}
+func ProfileOf(service string) notify.Profile { return table[service].Profile }
 
 // Dedups reports whether the service or its reader can recognize a repeat.
 func Dedups(service string) bool { return table[service].dedups }

@@ -32,14 +32,14 @@ func TestAServiceIsOneLine(t *testing.T) {
 	}))
 	defer server.Close()
 	known := maps.Clone(table)
-	known["pigeon"] = row{send: sendPigeon, defaults: []rollout.EventKind{rollout.EventAborted}, resolves: true}
+	known["pigeon"] = row{send: sendPigeon, Profile: notify.Profile{Defaults: []rollout.EventKind{rollout.EventAborted}, Resolves: true}}
 
 	r := rollout.Receiver{
 		Name: "team", Service: "pigeon", Settings: map[string]string{"address": server.URL + "/"},
 		Credentials: map[string]rollout.Credential{"token": {Env: "KEY"}},
 	}
 	for _, e := range []rollout.Event{aborted(), recovered()} {
-		m, wanted, err := notify.MessageFor(r, known.profile("pigeon"), e)
+		m, wanted, err := notify.MessageFor(r, known["pigeon"].Profile, e)
 		if err != nil || !wanted {
 			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
 		}
@@ -48,7 +48,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
 		t.Errorf("it was told %q", told)
 	}
-	if _, wanted, _ := notify.MessageFor(r, known.profile("pigeon"), rollout.Event{Kinds: []rollout.EventKind{rollout.EventStarted}}); wanted {
+	if _, wanted, _ := notify.MessageFor(r, known["pigeon"].Profile, rollout.Event{Kinds: []rollout.EventKind{rollout.EventStarted}}); wanted {
 		t.Error("it is told more than its line says")
 	}
 

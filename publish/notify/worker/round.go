@@ -21,9 +21,6 @@ const lease = 30 * time.Second
 // claimTime limits the sending of claimed messages. It is shorter than lease, so that no other process takes over.
 const claimTime = 20 * time.Second
 
-// forgotten is the age of a dead process's claim, even if clocks differ.
-const forgotten = 10 * time.Minute
-
 // errBusy means another process has claimed messages.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
@@ -173,12 +170,10 @@ func (w *Worker) sign(n *rollout.Notified) {
 
 // busy returns how long to wait for another process's claim. The lease is by this machine's clock.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	if n.By == "" || n.By == w.ID {
+	// Such a claim's process is dead, even if clocks differ. "gitrollout once" is too short-lived to wait for the lease.
+	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
+	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""
-		return 0
-	}
-	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // a short-lived process, such as "gitrollout once", cannot wait for the lease
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {

@@ -151,7 +151,7 @@ func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWrite)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := w.Update(ctx, w.Now(), func(n *rollout.Notified) error {
 		if n.By == w.ID {
@@ -163,9 +163,6 @@ func (w *Worker) settle() {
 		w.report("", fmt.Errorf("the last notifications are not on record, and will be sent again: %w", err))
 	}
 }
-
-// lastWrite limits settle.
-const lastWrite = 5 * time.Second
 
 // Flush waits until the worker has tried each message once, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
