@@ -29,8 +29,7 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
-	var all []Note
+func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []Note) {
 	if hook.Is(was) && hook.Is(now) {
 		return nil // each run creates a new Job
 	}
@@ -60,16 +59,15 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 
 // renumbered notes a StatefulSet's new first ordinal. Pods are then replaced at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
-	const field = "start"
-	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
-	if ref.Group != "apps" || cmp.Or(from, any(int64(0))) == cmp.Or(to, any(int64(0))) {
+	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
+	from, to := first(was), first(now)
+	if ref.Group != "apps" || from == to {
 		return nil
 	}
 	return []Note{{
 		Level: AtOnce, Code: "Ordinals", Object: ref.String(),
 		Message: fmt.Sprintf("%s %s numbers its pods from %v instead of %v: pods outside of the new ordinals are deleted, "+
-			"and missing pods are created with separate volumes, at any step of a release", ref.Kind, ref.Name,
-			cmp.Or(to, any(int64(0))), cmp.Or(from, any(int64(0)))),
+			"and missing pods are created with separate volumes, at any step of a release", ref.Kind, ref.Name, to, from),
 		Fix: "do not change spec.ordinals in a release; change it in a separate commit",
 	}}
 }

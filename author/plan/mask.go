@@ -102,7 +102,7 @@ func plainSecret(o rollout.Object) rollout.Object {
 // openFields lists a Secret's fields without secrets. Another field may be misspelled data.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, also in annotations. The mask of a value that differs in other contains changed.
+// hide masks a Secret's values, also in long annotations. The mask of a value that differs in other contains changed.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -119,15 +119,12 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	}
 	annotations := o.Map("metadata", "annotations")
 	for key, value := range annotations {
-		if text, _ := value.(string); len(text) > longAnnotation || strings.ContainsAny(text, "{\n") {
+		if text, _ := value.(string); len(text) > 200 || strings.ContainsAny(text, "{\n") {
 			star(annotations, other.Map("metadata", "annotations"), key, changed)
 		}
 	}
 	return o
 }
-
-// longAnnotation is in bytes. A Secret's longer annotations are masked.
-const longAnnotation = 200
 
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]

@@ -30,14 +30,12 @@ const (
 	Hint    Level = "hint"    // the author should know this
 )
 
-func notes(in Input, a App) []Note {
+func notes(in Input, a App) (all []Note) {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
-	var all []Note
 	for _, o := range a.Objects {
 		was := c.before[o.Object]
 		if now := c.after[o.Object]; now != nil && was != nil {
-			all = append(all, c.immutable(o.Object, was, now)...)
-			all = append(all, renumbered(o.Object, was, now)...)
+			all = slices.Concat(all, c.immutable(o.Object, was, now), renumbered(o.Object, was, now))
 		}
 	}
 	for _, o := range a.Objects {
@@ -51,8 +49,7 @@ func notes(in Input, a App) []Note {
 					"miss progressDeadlineSeconds", w.Workload.Title(), Short(w.Watch), Short(w.WayBack))})
 		}
 	}
-	all = append(all, c.changedSteps(a)...)
-	all = append(all, c.hints(a)...)
+	all = slices.Concat(all, c.changedSteps(a), c.hints(a))
 	slices.SortStableFunc(all, func(x, y Note) int {
 		return slices.Index(levels, x.Level) - slices.Index(levels, y.Level)
 	})
@@ -66,8 +63,7 @@ type comparison struct {
 	before, after map[rollout.Ref]rollout.Object
 }
 
-func withoutPods(a App) []Note {
-	var all []Note
+func withoutPods(a App) (all []Note) {
 	for _, w := range a.Workloads {
 		for i, s := range w.Stages {
 			if !w.Routed || s.Weight+s.Canary > 0 || s.Text == "setWeight 0" || !strings.HasPrefix(s.Text, "setWeight ") {
@@ -86,13 +82,12 @@ func withoutPods(a App) []Note {
 
 // changedSteps notes changed steps of the current release, with the step at which it continues. The level is AtOnce
 // if the change removes all remaining promotions.
-func (c comparison) changedSteps(a App) []Note {
+func (c comparison) changedSteps(a App) (all []Note) {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
 		return nil
 	}
 	at, back := strategies.GoesOn(*s, source, head, c.in.Now)
-	var all []Note
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
@@ -180,7 +175,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 }
 
 // sharedData notes a changed ConfigMap or Secret that both versions use by one name.
-func (c comparison) sharedData(ref rollout.Ref) []Note {
+func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
 		if o.Namespace() != ref.Namespace || hook.Is(o) { // see hooks.go
@@ -204,7 +199,6 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 		generator = "secretGenerator"
 	}
 	fix := "use a " + generator + ", which names content by its hash: then each change is a release"
-	var all []Note
 	for _, use := range []struct {
 		by         []string
 		code, text string
@@ -254,8 +248,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 }
 
 // unstaged returns changed workloads without a Rollout.
-func unstaged(in Input) []Workload {
-	var all []Workload
+func unstaged(in Input) (all []Workload) {
 	before := in.Base.Render.ByRef()
 	for _, now := range in.Head.Render.Objects {
 		ref := now.Ref()
@@ -285,8 +278,7 @@ func unstaged(in Input) []Workload {
 	return all
 }
 
-func (c comparison) hints(a App) []Note {
-	var all []Note
+func (c comparison) hints(a App) (all []Note) {
 	for _, w := range c.in.Head.Render.Warnings {
 		code := "Warning"
 		if strings.Contains(w, "replicas are ignored") {
@@ -297,8 +289,7 @@ func (c comparison) hints(a App) []Note {
 	if base := c.in.Base.Render; base != nil {
 		all = append(all, madeOnce(base, c.in.Head.Render)...)
 	}
-	all = append(all, c.hooks(a)...)
-	all = append(all, c.lostRollouts(a.Change == Invalid)...)
+	all = slices.Concat(all, c.hooks(a), c.lostRollouts(a.Change == Invalid))
 	for _, o := range a.Objects {
 		if o.Change != "removed" {
 			continue
@@ -323,8 +314,7 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-func (c comparison) lostRollouts(isHeld bool) []Note {
-	var all []Note
+func (c comparison) lostRollouts(isHeld bool) (all []Note) {
 	if c.in.Base.Render == nil {
 		return nil
 	}

@@ -19,9 +19,8 @@ type Object struct {
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // differences compares two renders, which may be nil.
-func differences(base, head *rollout.Render) []Object {
+func differences(base, head *rollout.Render) (all []Object) {
 	before, after := base.ByRef(), head.ByRef()
-	var all []Object
 	add := func(ref rollout.Ref, was, now rollout.Object) {
 		old := ref
 		if was != nil {

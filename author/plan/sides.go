@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,8 +62,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 		p.Base += ", whose configuration cannot be read: its apps are taken from head"
 	}
 	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	apps, changed, errs := make([]App, len(names)), make([]bool, len(names)), make([]error, len(names))
 	heads := make([]*rollout.Render, len(names))
 	source.Each(len(names), planners, func(i int) {
@@ -183,7 +183,7 @@ func (s *Sides) allow(b *source.Branch, side *Side) {
 	}
 }
 
-func (s *Sides) differing(in Input) ([]string, error) {
+func (s *Sides) differing(in Input) (differ []string, err error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {
 		if side.Render != nil {
@@ -191,14 +191,10 @@ func (s *Sides) differing(in Input) ([]string, error) {
 		}
 	}
 	slices.Sort(all)
-	var differ []string
 	for _, file := range slices.Compact(all) {
-		was, had, err := s.Before.Tree.Lookup(file)
-		if err != nil {
-			return nil, err
-		}
-		now, has, err := s.After.Tree.Lookup(file)
-		if err != nil {
+		was, had, errBefore := s.Before.Tree.Lookup(file)
+		now, has, errAfter := s.After.Tree.Lookup(file)
+		if err := cmp.Or(errBefore, errAfter); err != nil {
 			return nil, err
 		}
 		if had != has || was.ID != now.ID {

@@ -41,14 +41,12 @@ func (g *Given) at(dir string) {
 	if g.Helm == nil {
 		return
 	}
-	var files []string
-	for _, f := range g.files {
+	g.Helm.ValueFiles = strings.Join(rollout.Mapped(g.files, func(f string) string {
 		if path.IsAbs(f) {
-			f = relative(dir, f[1:])
+			return relative(dir, f[1:])
 		}
-		files = append(files, f)
-	}
-	g.Helm.ValueFiles = strings.Join(files, "\n")
+		return f
+	}), "\n")
 }
 
 // application has the read fields of argoproj.io/v1alpha1.
@@ -61,12 +59,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// ownServer and ownName select Argo CD's cluster. fixedRevision matches commits and versions.
-const (
-	ownServer = "https://kubernetes.default.svc"
-	ownName   = "in-cluster"
-)
-
+// fixedRevision matches commits and versions.
 var fixedRevision = regexp.MustCompile(`^(v?[0-9]+(\.[0-9]+)+.*|[0-9a-f]{40})$`)
 
 type argoSource struct {
@@ -104,8 +97,9 @@ func applicationIn(file, text string) (all []Given) {
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
-		g.lose("destination.server "+to.Server, to.Server != "" && to.Server != ownServer)
-		g.lose("destination.name "+to.Name, to.Name != "" && to.Name != ownName)
+		// Argo CD's own cluster needs no setting.
+		g.lose("destination.server "+to.Server, to.Server != "" && to.Server != "https://kubernetes.default.svc")
+		g.lose("destination.name "+to.Name, to.Name != "" && to.Name != "in-cluster")
 		g.lose("source.targetRevision "+source.Revision, source.Chart == "" && fixedRevision.MatchString(source.Revision))
 		g.lose("source.kustomize", len(source.Kustomize) > 0)
 		g.lose("source.plugin", source.Plugin != nil)

@@ -113,7 +113,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	before := len(f.known)
 	switch {
 	case s.Git != nil:
-		into = f.folder(*s.Git)
+		into = f.gitFolder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
 	case s.Chart != nil: // gitrollout init writes this folder, so no version
@@ -127,12 +127,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = path.Join(s.Into, s.Chart.Name)
 		f.known = append(f.known, s)
 	default:
-		s.Into = path.Join("vendor", path.Base(s.OCI.URL))
-		for n := 2; slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Into == s.Into }); n++ {
-			s.Into = path.Join("vendor", fmt.Sprint(path.Base(s.OCI.URL), "-", n))
-		}
-		into = s.Into
-		f.known = append(f.known, s)
+		into = f.folder(s, path.Base(s.OCI.URL))
 	}
 	return into, len(f.known) > before
 }

@@ -180,7 +180,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	case ref == "":
 		return refuse("names no tag, branch or commit", "append ?ref=TAG")
 	}
-	into := f.folder(rollout.VendorGit{URL: repo, Ref: ref, Path: path.Clean(top)})
+	into := f.gitFolder(rollout.VendorGit{URL: repo, Ref: ref, Path: path.Clean(top)})
 	to := path.Join(into, strings.TrimPrefix(below, top))
 	line := &f.lines[n.Line-1]
 	if strings.Count(*line, entry) != 1 {
@@ -191,22 +191,27 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-func (f *from) folder(g rollout.VendorGit) string {
+func (f *from) gitFolder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {
 		name += "-" + g.Path
 	}
-	into := path.Join("vendor", name)
+	return f.folder(rollout.VendorSource{Git: &g}, name)
+}
+
+// folder adds s in a new folder, unless s is a known Git source, and returns the folder.
+func (f *from) folder(s rollout.VendorSource, name string) string {
+	s.Into = path.Join("vendor", name)
 	for n := 2; ; n++ {
-		i := slices.IndexFunc(f.known, func(s rollout.VendorSource) bool { return s.Into == into })
+		k, taken := rollout.Find(f.known, func(k rollout.VendorSource) bool { return k.Into == s.Into })
 		switch {
-		case i < 0:
-			f.known = append(f.known, rollout.VendorSource{Git: &g, Into: into})
-			return into
-		case f.known[i].Git != nil && *f.known[i].Git == g:
-			return into
+		case !taken:
+			f.known = append(f.known, s)
+			return s.Into
+		case k.Git != nil && s.Git != nil && *k.Git == *s.Git:
+			return s.Into
 		}
-		into = path.Join("vendor", fmt.Sprint(name, "-", n))
+		s.Into = path.Join("vendor", fmt.Sprint(name, "-", n))
 	}
 }
 

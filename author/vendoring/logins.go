@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// dockerHub is docker's name for Docker Hub's credentials.
-const dockerHub = "https://index.docker.io/v1/"
-
 var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
 
 // Logins returns the credentials of "docker login" and "helm registry login". It runs credential helpers.
@@ -73,7 +70,7 @@ func askHelper(program, host string) (user, password string) {
 		return "", ""
 	}
 	if host == "index.docker.io" {
-		host = dockerHub
+		host = "https://index.docker.io/v1/" // docker's name for Docker Hub's credentials
 	}
 	ctx, end := context.WithTimeout(context.Background(), 30*time.Second)
 	defer end()

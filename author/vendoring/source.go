@@ -204,8 +204,7 @@ func (g *Getter) artifact(
 	if err != nil || at.Scheme != "oci" || at.Host == "" || len(at.Path) < 2 {
 		return Pin{}, nil, errors.New("the address is not of the form oci://host/path")
 	}
-	token, base := "", "/v2"+strings.TrimSuffix(at.Path, "/")
-	tag := wants
+	token, base, tag := "", "/v2"+strings.TrimSuffix(at.Path, "/"), wants
 	if !isTag {
 		if tag, err = g.tagged(ctx, at.Host, base, wants, locked, &token); err != nil {
 			return Pin{}, nil, err

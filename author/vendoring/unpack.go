@@ -48,21 +48,18 @@ func untar(from io.Reader) (files, error) {
 		case header.Typeflag == tar.TypeXGlobalHeader: // the commit of "git archive"
 			continue
 		}
-		name := strings.TrimPrefix(header.Name, "./")
-		if header.Typeflag == tar.TypeDir {
-			if name = strings.TrimSuffix(name, "/"); name != "" && name != "." {
-				err = checkName(name)
-			}
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := checkName(name); err != nil {
-			return nil, err
+		name, isDir := strings.TrimPrefix(header.Name, "./"), header.Typeflag == tar.TypeDir
+		if isDir {
+			name = strings.TrimSuffix(name, "/")
 		}
 		_, twice := all[name]
-		switch {
+		switch err := checkName(name); {
+		case isDir && (name == "" || name == "."):
+			continue
+		case err != nil:
+			return nil, err
+		case isDir:
+			continue
 		case header.Typeflag != tar.TypeReg:
 			return nil, fmt.Errorf("has %s, which is a link or a device and no plain file", name)
 		case twice:
