@@ -29,13 +29,9 @@ func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*s
 	if g.region == "" {
 		return nil, errors.New("there is no AWS region: set AWS_REGION")
 	}
-	keys, err := c.keys(ctx, s, g.region)
-	if err != nil {
-		return nil, err
-	}
-	g.awsKeys = keys
-	if c.RoleARN == "" {
-		return g, nil
+	var err error
+	if g.awsKeys, err = c.keys(ctx, s, g.region); err != nil || c.RoleARN == "" {
+		return g, err
 	}
 	sts := *g
 	sts.service = "sts"
@@ -74,14 +70,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 }
 
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
-	c := call.Request{
-		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
-		Type: "application/x-www-form-urlencoded; charset=utf-8", Body: []byte(form.Encode()),
-	}
-	if g != nil {
-		c.Sign = func(r *http.Request) { g.sign(r, c.Body) }
-	}
-	got, err := s.do(ctx, c)
+	got, err := askAWS(ctx, s, awsEndpoint(s, "sts", "STS", region), form, g)
 	if err != nil {
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
 	}
@@ -93,6 +82,16 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 		return awsKeys{}, errors.New("the answer of STS differs from its documentation")
 	}
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
+}
+
+// askAWS posts a form. Without g, the request is not signed.
+func askAWS(ctx context.Context, s *session, address string, form url.Values, g *signer) (call.Answer, error) {
+	c := call.Request{Method: http.MethodPost, Base: address, Path: "/", Body: []byte(form.Encode()),
+		Type: "application/x-www-form-urlencoded; charset=utf-8"}
+	if g != nil {
+		c.Sign = func(r *http.Request) { g.sign(r, c.Body) }
+	}
+	return s.do(ctx, c)
 }
 
 // taken hides the keys in messages. An empty key is an error.
@@ -153,15 +152,12 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 
 // awsEndpoint prefers the environment, as AWS's SDKs do.
 func awsEndpoint(s *session, host, service, region string) string {
-	own := cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"))
-	if own != "" {
-		return own
-	}
 	domain := "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
 		domain = "amazonaws.com.cn"
 	}
-	return "https://" + host + "." + region + "." + domain
+	return cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"),
+		"https://"+host+"."+region+"."+domain)
 }
 
 func (s *session) readFile(name string) (string, error) {

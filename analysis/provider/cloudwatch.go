@@ -6,14 +6,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -113,12 +111,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	body := []byte(c.form(s.deps.Now()).Encode())
-	a, err := s.do(ctx, call.Request{
-		Method: http.MethodPost, Base: awsEndpoint(s, "monitoring", "CLOUDWATCH", g.region), Path: "/",
-		Type: "application/x-www-form-urlencoded; charset=utf-8", Body: body,
-		Sign: func(r *http.Request) { g.sign(r, body) },
-	})
+	a, err := askAWS(ctx, s, awsEndpoint(s, "monitoring", "CLOUDWATCH", g.region), c.form(s.deps.Now()), g)
 	if err != nil {
 		return Result{}, err
 	}

@@ -133,13 +133,11 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
-	spec["ttlSecondsAfterFinished"] = max(ttl, leastTTL)
+	// At least a day: after a deletion by Kubernetes, a new gitrollout process could repeat the Job.
+	spec["ttlSecondsAfterFinished"] = max(ttl, 24*60*60)
 	o := rollout.Object{
-		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{
-			"name": name, "namespace": r.Namespace,
-		},
-		"spec": spec,
+		"apiVersion": "batch/v1", "kind": "Job", "spec": spec,
+		"metadata": map[string]any{"name": name, "namespace": r.Namespace},
 	}
 	if owner := r.Workload.Ref(); owner.Group == "apps" { // other kinds' versions are unknown
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
@@ -155,9 +153,6 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	o.Set(r.ID, "metadata", "annotations", AnnotationMeasurement)
 	return o
 }
-
-// leastTTL is a day in seconds: after a deletion by Kubernetes, a new gitrollout process could repeat the Job.
-const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 

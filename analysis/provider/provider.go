@@ -99,7 +99,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	result.Value = s.ScrubValue(result.Value)
 	result.Message = rollout.Cut(s.Scrub(result.Message), call.MaxMessage)
 	for key, text := range result.Metadata {
-		result.Metadata[key] = rollout.Cut(s.Scrub(text), maxMetadata)
+		result.Metadata[key] = rollout.Cut(s.Scrub(text), 2000) // such as a query
 	}
 	return result, nil
 }

@@ -11,11 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits a request's attempts, maxMetadata a value's characters, such as of a query.
-const (
-	maxTries    = 4
-	maxMetadata = 2000
-)
+// maxTries limits a request's attempts.
+const maxTries = 4
 
 type session struct {
 	deps    Deps

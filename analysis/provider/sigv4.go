@@ -31,8 +31,6 @@ type awsKeys struct {
 	Token  string `json:"Token" xml:"SessionToken"`
 }
 
-const sigv4Time = "20060102T150405Z"
-
 // awsHost matches hosts for signed requests, in all AWS partitions and with VPC endpoints, and localhost, which only an
 // administrator can allow.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
@@ -49,7 +47,7 @@ func checkAWS(address string) error {
 
 // sign adds the time and the signature of the body as sent.
 func (g signer) sign(r *http.Request, body []byte) {
-	at := g.at.UTC().Format(sigv4Time)
+	at := g.at.UTC().Format("20060102T150405Z")
 	r.Header.Set("X-Amz-Date", at)
 	if g.Token != "" {
 		r.Header.Set("X-Amz-Security-Token", g.Token)

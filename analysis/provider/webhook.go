@@ -73,8 +73,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	})
 	ask := call.Request{
 		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json",
-		Body: body,
-		Once: true, Accept: webhookVerdict,
+		Body: body, Once: true, Accept: webhookVerdict,
 	}
 	var a call.Answer
 	var err error
