@@ -53,15 +53,8 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-const (
-	defaultInterval = 30 * time.Second
-	minInterval     = time.Second
-
-	defaultPushInterval = time.Second
-
-	// DefaultKubernetes is for charts. A change would change the charts' objects.
-	DefaultKubernetes = "1.36.0"
-)
+// DefaultKubernetes is for charts. A change would change the charts' objects.
+const DefaultKubernetes = "1.36.0"
 
 // ConfigPath returns the path of config.yaml.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
@@ -100,10 +93,10 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
 		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits, Shared: raw.SharedChanges,
 	}
-	if c.Interval, err = parseInterval(file, "interval", raw.Interval, defaultInterval); err != nil {
+	if c.Interval, err = parseInterval(file, "interval", raw.Interval, 30*time.Second); err != nil {
 		return nil, err
 	}
-	if c.PushInterval, err = parseInterval(file, "pushInterval", raw.PushInterval, defaultPushInterval); err != nil {
+	if c.PushInterval, err = parseInterval(file, "pushInterval", raw.PushInterval, time.Second); err != nil {
 		return nil, err
 	}
 	if raw.StateBranch != nil {
@@ -150,8 +143,8 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 	if err != nil {
 		return 0, Invalidf(file, field, "%q is not a duration", text).WithFix("write 30s, 1m or the like")
 	}
-	if d < minInterval {
-		return 0, Invalidf(file, field, "%q is less than %s", text, minInterval).WithFix("use 1s or more")
+	if d < time.Second {
+		return 0, Invalidf(file, field, "%q is less than 1s", text).WithFix("use 1s or more")
 	}
 	return d, nil
 }

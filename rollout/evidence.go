@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-const evidenceValues = 5
-
 // Evidence returns lines for a user's decision:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
@@ -43,7 +41,7 @@ func (p MetricProgress) evidence(mean float64) string {
 		parts = append(parts, p.Message)
 	}
 	var values []string
-	last := p.Measurements[max(0, len(p.Measurements)-evidenceValues):]
+	last := p.Measurements[max(0, len(p.Measurements)-5):]
 	for _, m := range last {
 		if m.Value != "" {
 			values = append(values, m.Value)

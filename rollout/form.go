@@ -169,11 +169,9 @@ func suggest(name string, known []Field, argo bool) string {
 	if near := Closest(name, names); len(name) > 2 && len(near) > 0 {
 		return "did you mean " + near[0] + "?"
 	}
-	if len(names) == 0 || len(names) > maxNamed {
+	if len(names) == 0 || len(names) > 15 {
 		return "correct its name, or leave it out"
 	}
 	slices.Sort(names)
 	return "use one of " + strings.Join(names, ", ")
 }
-
-const maxNamed = 15

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // FuzzDocuments checks that any bytes are either parsed, or refused with an InvalidError of one line. Methods of a parsed document must
@@ -26,7 +27,7 @@ func FuzzDocuments(f *testing.F) {
 		config, err := ParseConfig(file, data)
 		read(t, config != nil, err)
 		if err == nil {
-			if len(config.Apps) == 0 || config.Interval < minInterval || checkBranch(config.StateBranch) != "" {
+			if len(config.Apps) == 0 || config.Interval < time.Second || checkBranch(config.StateBranch) != "" {
 				t.Errorf("%+v is a configuration", config)
 			}
 			config.CalendarOf("shop", nil)

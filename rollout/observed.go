@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -135,10 +136,7 @@ func better(a, b Revision) bool {
 	if a.Current != b.Current {
 		return a.Current
 	}
-	if a.Pods != b.Pods {
-		return a.Pods > b.Pods
-	}
-	return a.Number < b.Number
+	return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Number, b.Number)) < 0
 }
 
 // Foreign is evidence that another tool or app manages an object.

@@ -9,15 +9,12 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText bounds, in bytes, a function's result.
-const maxTemplateText = 64 << 10
-
 // boundedFuncs bounds text/template's functions: each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
 			text := f(args...)
-			if len(text) > maxTemplateText {
+			if len(text) > 64<<10 {
 				return "", errors.New("the text is too long")
 			}
 			return text, nil

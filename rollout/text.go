@@ -8,11 +8,8 @@ import (
 	"unicode"
 )
 
-// maxText is in characters, for third parties' texts.
-const maxText = 500
-
-// Printable returns one line of at most maxText characters, for records and terminals.
-func Printable(text string) string { return Cut(OneLine(text), maxText) }
+// Printable returns a third party's text as one line of at most 500 characters, for records and terminals.
+func Printable(text string) string { return Cut(OneLine(text), 500) }
 
 // varying matches numbers and ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)

@@ -29,7 +29,7 @@ func TestOneLine(t *testing.T) {
 	compare.Check(t, "no such thing", OneLine("  no\r\n such\t\tthing \n"))
 }
 
-// TestPrintable checks that any text becomes one printable line of at most maxText characters.
+// TestPrintable checks that any text becomes one printable line of at most 500 characters.
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"x\x00y": "xy", "\x1b]0;owned\x07shop\x1b[2J": "]0;ownedshop[2J", "one\ntwo\u2028three": "one two three",

@@ -31,12 +31,6 @@ const (
 	Deny  WindowKind = "deny"
 )
 
-// A cron schedule has a resolution of a minute.
-const (
-	minWindow = time.Minute
-	maxWindow = 366 * 24 * time.Hour
-)
-
 type windowFile struct {
 	Kind     WindowKind `json:"kind" needs:"use allow or deny" oneOf:"allow deny"`
 	Schedule string     `json:"schedule" needs:"write five fields: minute, hour, day of the month, month, day of the week"`
@@ -57,7 +51,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	if w.Duration, err = time.ParseDuration(raw.Duration); err != nil {
 		return nil, at.invalid("duration", "write 8h, 90m or the like", "%q is not a duration", raw.Duration)
 	}
-	if w.Duration < minWindow || w.Duration > maxWindow {
+	if w.Duration < time.Minute || w.Duration > 366*24*time.Hour { // cron schedules have a resolution of a minute
 		return nil, at.invalid("duration", "use 1m or more, and 8784h (366 days) or less", "%q is out of range", raw.Duration)
 	}
 	if err := checkGlobs(file, field+".apps", raw.Apps); err != nil {
@@ -104,12 +98,8 @@ type Calendar struct {
 
 // CalendarOf returns an app's calendar. f may be nil.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
-	var calendar Calendar
-	for _, w := range c.Windows {
-		if concerns(w.Apps, app) {
-			calendar.Windows = append(calendar.Windows, w)
-		}
-	}
+	isOthers := func(w Window) bool { return !concerns(w.Apps, app) }
+	calendar := Calendar{Windows: slices.DeleteFunc(slices.Clone(c.Windows), isOthers)}
 	if f != nil && concerns(f.Apps, app) {
 		calendar.Freeze = f
 	}
