@@ -37,7 +37,7 @@ func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 			}
 			return final, after, err
 		},
-		ProfileOf: service.ProfileOf, Dedups: service.Dedups, Now: time.Now,
+		ProfileOf: service.ProfileOf, Now: time.Now,
 		Links: func(config *rollout.Forge) notify.Links {
 			pages := forge.PagesOf(config, l.remote)
 			return notify.Links{Commit: pages.Commit, Branch: pages.Branch}

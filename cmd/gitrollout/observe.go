@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +20,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is loopback, because metrics contain app names. Common exporters use other ports.
-const defaultMetrics = "127.0.0.1:8085"
-
 type observeOptions struct {
 	metrics string
 	pprof   string
@@ -33,7 +28,8 @@ type observeOptions struct {
 
 func (o *observeOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.metrics, "metrics-address", defaultMetrics,
+	// The default is loopback, because metrics contain app names. Common exporters use other ports.
+	flags.StringVar(&o.metrics, "metrics-address", "127.0.0.1:8085",
 		"serve /metrics, /healthz and /readyz at `host:port`, \"\" for nowhere")
 	flags.StringVar(&o.pprof, "pprof-address", "",
 		"serve Go's profiles at this loopback `host:port`, path /debug/pprof/ (default: nowhere)")
@@ -169,7 +165,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	seen.synced.Store(true)
 	seen.read.Store(seen.standby)
 	tracers := []report.Tracer{seen.noteFetch, m.Trace(l.Stats)}
-	if slices.ContainsFunc(tracing.Variables(), func(name string) bool { return os.Getenv(name) != "" }) {
+	if tracing.Enabled() {
 		t, err := tracing.Start(ctx, tracing.Options{
 			Version: v.Version, Cluster: l.source.cluster,
 			Problem: func(err error) { seen.log.Warn("traces are not sent", "error", err) },
@@ -216,12 +212,9 @@ func (l *loop) count(m *metrics.Metrics) {
 	m.Count("gitrollout_builds_total", "", func() float64 { return float64(l.renderer.Builds()) })
 }
 
-// traceFlush limits sending the last spans.
-const traceFlush = 2 * time.Second
-
 func (seen *outside) stop() {
 	if seen.tracing != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // for the last spans
 		defer cancel()
 		if err := seen.tracing.Stop(ctx); err != nil {
 			seen.log.Warn("traces are not sent", "error", fmt.Errorf("the last ones: %w", err))

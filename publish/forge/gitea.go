@@ -98,18 +98,14 @@ func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) er
 	for _, l := range added {
 		known[strings.ToLower(l.Name)] = true
 	}
-	missing := false
-	for _, name := range labels {
-		if known[strings.ToLower(name)] {
-			continue
-		}
-		missing = true
+	missing := slices.DeleteFunc(slices.Clone(labels), func(name string) bool { return known[strings.ToLower(name)] })
+	for _, name := range missing {
 		label := map[string]any{"name": name, "color": "#0e8a16"}
 		if err := g.call(ctx, http.MethodPost, g.path+"/labels", label, nil); err != nil {
 			return err
 		}
 	}
-	if !missing {
+	if len(missing) == 0 {
 		return nil
 	}
 	return g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, nil)

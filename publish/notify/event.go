@@ -170,8 +170,7 @@ func text(e rollout.Event) string {
 		lines = append(lines, "Waits for "+e.Waiting)
 	}
 	for _, a := range e.Analyses {
-		if a.Phase != rollout.AnalysisFailed && a.Phase != rollout.AnalysisErrored &&
-			a.Phase != rollout.AnalysisInconclusive {
+		if _, isBad := analysisEvents[a.Phase]; !isBad {
 			continue
 		}
 		line := fmt.Sprintf("Metric %s: %s", a.Metric, a.Phase)

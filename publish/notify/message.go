@@ -21,6 +21,7 @@ type Message struct {
 type Profile struct {
 	Defaults []rollout.EventKind // for receivers that selected none
 	Resolves bool                // a problem lasts until a message resolves it
+	Dedups   bool                // the service, or its reader, recognizes a repeat by its key
 }
 
 // Fact has a name and a value.

@@ -47,9 +47,10 @@ func newExporter() (*exporter, error) {
 	e.caller = call.Caller{
 		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Tries: 4, Name: "the collector",
 	}
-	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
+	e.ask = call.Request{Method: http.MethodPost, Header: http.Header{},
+		Base: os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")}
 	if e.ask.Base == "" {
-		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
+		e.ask.Base, e.ask.Path = os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
 		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL; write one such as http://collector:4318")

@@ -15,11 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing. OpenTelemetry's headers, timeout, sampler and
-// resource attributes also apply.
-func Variables() []string {
-	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
-}
+// Enabled reports whether the environment names a collector. OpenTelemetry's headers, timeout, sampler and resource
+// attributes also apply.
+func Enabled() bool { return variable("ENDPOINT") != "" }
 
 // Options describes the process.
 type Options struct {

@@ -170,7 +170,7 @@ func (w *Worker) sign(n *rollout.Notified) {
 
 // busy returns how long to wait for another process's claim. The lease is by this machine's clock.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// Such a claim's process is dead, even if clocks differ. "gitrollout once" is too short-lived to wait for the lease.
+	// An old claim's process is dead, even if clocks differ. "gitrollout once" ends too early to wait for the lease.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""
@@ -207,11 +207,11 @@ func (w *Worker) task(
 	if err != nil {
 		return t, 0, fmt.Errorf("read the history of the state branch: %w", err)
 	}
-	claimed := at.Claimed
-	if w.Dedups(r.Service) {
+	claimed, profile := at.Claimed, w.ProfileOf(r.Service)
+	if profile.Dedups {
 		claimed = ""
 	}
-	b := notify.Pending(w.Cluster, r, w.ProfileOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
+	b := notify.Pending(w.Cluster, r, profile, at, claimed, line, w.Links(v.config.Forge), now)
 	if b.Dropped > 0 {
 		w.report(r.Name, fmt.Errorf("notification %s: %d events are dropped: they are older than %s, or more than %d",
 			r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))

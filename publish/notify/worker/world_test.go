@@ -150,11 +150,10 @@ func (w *world) processWith(id string, change func(*Options)) (worker *Worker, e
 	o := Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
 		Spread: func(d time.Duration) time.Duration { return d },
-		ProfileOf: func(string) notify.Profile {
-			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+		ProfileOf: func(service string) notify.Profile {
+			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}, Dedups: service == "dedups"}
 		},
-		Dedups: func(service string) bool { return service == "dedups" },
-		Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+		Links: func(*rollout.Forge) notify.Links { return notify.Links{} },
 		Log: func(problem error, done string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
