@@ -270,10 +270,8 @@ func (c *analysisRun) run(ctx context.Context, name string) error {
 		return strings.Join(append(rollout.Evidence([]rollout.AnalysisRun{t.Run}), strings.TrimSuffix(
 			fmt.Sprintf("%s: %s, %s", name, t.Run.Phase, t.Run.Message), ", ")), "\n") + "\n"
 	})
-	if code := verdictCode(t); err == nil && code != exitOK {
-		return silent(code)
-	}
-	return err
+	code := verdictCode(t)
+	return cmp.Or(err, silentIf(code != exitOK, code))
 }
 
 func isEndless(m rollout.Metric) bool { return m.Count == 0 && m.ConsecutiveSuccessLimit == 0 }

@@ -24,9 +24,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// breakGlassManager owns rollout.AnnotationBreakGlass.
-const breakGlassManager = "gitrollout-break-glass"
-
 // nowTimeout limits --now, as progressDeadlineSeconds does by default.
 const nowTimeout = 10 * time.Minute
 
@@ -91,7 +88,8 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	for _, a := range moving {
 		b := rollout.BreakGlass{Release: a.Live.Hash, Serial: a.Live.Serial, By: by, Reason: rollout.Printable(reason),
 			At: rollout.Second(time.Now())}
-		err := api.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), breakGlassManager)
+		const manager = "gitrollout-break-glass"
+		err := api.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), manager)
 		if err == nil && !g.now {
 			err = g.say(fmt.Sprintf("annotated %s: the running reconciler rolls %s back at once, and records the abort "+
 				"when Git answers\nto follow the rollback: gitrollout get %s --cluster-only -w", a.Workload.Title(), a.App, a.App))

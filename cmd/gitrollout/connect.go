@@ -75,10 +75,7 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 		return nil, err
 	}
 	server, err := cluster.NewDryRunner(config)
-	if err != nil {
-		return nil, &failure{code: exitCluster, err: err}
-	}
-	return server, nil
+	return server, withCode(exitCluster, err)
 }
 
 // lookAt connects for reads. Without rights, it reads fewer namespaces and checks no uid.

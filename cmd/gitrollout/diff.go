@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -75,13 +76,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("app %s: %w", app.Name, err)
 		}
 	}
-	switch {
-	case c.differences > 0:
-		return silent(exitFailed)
-	case c.missed:
-		return silent(exitCluster)
-	}
-	return nil
+	return cmp.Or(silentIf(c.differences > 0, exitFailed), silentIf(c.missed, exitCluster))
 }
 
 func (c *diffCommand) app(ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App) error {

@@ -92,13 +92,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 		c.cluster(w, config).Examine(ctx, e, now)
 	}
 	draw := func() string { return terminal.Examination(*e, c.color.lookOf(c.out)) }
-	if err := c.output.show(c.streams, e, draw); err != nil {
-		return err
-	}
-	if e.Problems > 0 {
-		return silent(exitFailed)
-	}
-	return nil
+	return cmp.Or(c.output.show(c.streams, e, draw), silentIf(e.Problems > 0, exitFailed))
 }
 
 // printRBAC prints the rights that the reconciler needs for the apps in Git.
@@ -137,18 +131,16 @@ func (c *doctorCommand) git(w *console.Session) doctor.Git {
 // cluster needs w nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
-	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()
 	if server, err := cluster.NewDryRunner(config); err == nil {
 		look.OtherOwners = server.OtherOwners
 	}
-	if w == nil {
-		return look
+	if w != nil {
+		look.Name, look.UID, look.Apps = w.Cluster, w.UID, []doctor.App{}
+		for _, name := range w.Names() {
+			s, _ := w.States.Of(name)
+			look.Apps = append(look.Apps, doctor.AppOf(w.Tip, w.Apps[name], s, w.Head(w.Apps[name]).Render))
+		}
 	}
-	look.Name, look.UID, look.Apps = w.Cluster, w.UID, []doctor.App{}
-	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces, UID: w.UID}.IdentifiedBy()
-	for _, name := range w.Names() {
-		s, _ := w.States.Of(name)
-		look.Apps = append(look.Apps, doctor.AppOf(w.Tip, w.Apps[name], s, w.Head(w.Apps[name]).Render))
-	}
+	look.IdentifiedBy = cluster.Options{Namespaces: look.Namespaces, UID: look.UID}.IdentifiedBy()
 	return look
 }

@@ -33,9 +33,6 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is the file with the pod's namespace.
-const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // identity names this process after the host or pod. With election, the process stops if another takes over, and the
 // name has a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
@@ -56,7 +53,8 @@ func hostname() string {
 
 // ownNamespace returns the pod's namespace, or else its argument.
 func ownNamespace(otherwise string) string {
-	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
+	own, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
 	}
 	return otherwise

@@ -54,7 +54,21 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-func silent(code exitCode) error { return &failure{code: code} }
+// withCode returns an error with an exit code, or nil without an error.
+func withCode(code exitCode, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: code, err: err}
+}
+
+// silentIf returns a failure that is already reported, or nil.
+func silentIf(failed bool, code exitCode) error {
+	if !failed {
+		return nil
+	}
+	return &failure{code: code}
+}
 
 // codeOf returns an error's exit code. Equal codes need the same reaction.
 func codeOf(err error) exitCode {

@@ -16,9 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// defaultTail is in lines per container, without --tail and --since.
-const defaultTail = 100
-
 type logsCommand struct {
 	streams
 	color colorOption
@@ -54,10 +51,7 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
 		ValidArgsFunction: s.completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("tail") {
-				c.tail = defaultTail
-				if c.since > 0 {
-					c.tail = -1
-				}
+				c.tail = map[bool]int{true: -1, false: 100}[c.since > 0]
 			}
 			return c.run(cmd.Context(), args[0])
 		},

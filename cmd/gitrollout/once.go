@@ -101,11 +101,8 @@ func (t *transitions) tell(r report.Report) {
 
 // heldApps returns an error with all apps that are held until a user acts, or nil.
 func (t *transitions) heldApps() error {
-	if len(t.held) == 0 {
-		return nil
-	}
 	all := rollout.Mapped(slices.Sorted(maps.Keys(t.held)), func(app string) error {
 		return fmt.Errorf("app %s is held: %s", app, t.held[app])
 	})
-	return &failure{code: exitHeld, err: errors.Join(all...)}
+	return withCode(exitHeld, errors.Join(all...))
 }

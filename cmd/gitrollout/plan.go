@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -106,25 +107,12 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 		}
 		return terminal.Plans(all.Clusters, c.color.lookOf(c.out))
 	})
-	if err != nil {
-		return err
+	if err == nil && c.comment {
+		err = c.post(ctx, plan.Markdown(all.Clusters))
 	}
-	if c.comment {
-		if err := c.post(ctx, plan.Markdown(all.Clusters)); err != nil {
-			return err
-		}
-	}
-	changes := false
-	for _, p := range all.Clusters {
-		if p.Errors > 0 {
-			return silent(exitFailed)
-		}
-		changes = changes || p.Changes()
-	}
-	if c.exitCode && changes {
-		return silent(exitChanges)
-	}
-	return nil
+	hasErrors := slices.ContainsFunc(all.Clusters, func(p plan.Plan) bool { return p.Errors > 0 })
+	changes := slices.ContainsFunc(all.Clusters, func(p plan.Plan) bool { return p.Changes() })
+	return cmp.Or(err, silentIf(hasErrors, exitFailed), silentIf(c.exitCode && changes, exitChanges))
 }
 
 // clusters returns the clusters of both sides, or only --cluster.
@@ -137,8 +125,7 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 		}
 		all = append(all, found...)
 	}
-	slices.Sort(all)
-	all = slices.Compact(all)
+	all = slices.Compact(slices.Sorted(slices.Values(all)))
 	switch {
 	case len(all) == 0:
 		_, err := onlyCluster(sides.head)

@@ -16,13 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/render/worker"
 )
 
-const workerIdle = 10 * time.Minute
-
 // newWorkers returns a pool of render processes without an environment. One process per CPU runs, and at least two, so
 // that a slow app does not block others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
-	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
+	return worker.NewPool(worker.Options{Most: most, Idle: 10 * time.Minute, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // valid even after an update of the file
 		if _, err := os.Stat(program); err != nil {
 			program, _ = os.Executable() // after an error, the process cannot start

@@ -46,9 +46,8 @@ func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string
 	if o.matches == nil {
 		return slices.Compact(slices.Sorted(slices.Values(args))), nil, nil
 	}
-	const workers = 4
 	renders, errs := make([]*rollout.Render, len(w.Tip.Apps)), make([]error, len(w.Tip.Apps))
-	source.Each(len(renders), workers, func(i int) { renders[i], errs[i] = rendered(ctx, w, w.Tip.Apps[i]) })
+	source.Each(len(renders), 4, func(i int) { renders[i], errs[i] = rendered(ctx, w, w.Tip.Apps[i]) })
 	for i, app := range w.Tip.Apps {
 		switch err := errs[i]; {
 		case err != nil && !isOfOneApp(err):

@@ -112,13 +112,11 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 		return os.WriteFile(file, script.With(timeline.String()), 0o644)
 	}
 	draw := func() string { return terminal.CleanLines(timeline.String()) }
-	if err := c.output.show(c.streams, timeline, draw); err != nil {
-		return err
+	err = c.output.show(c.streams, timeline, draw)
+	if err == nil && timeline.Failed > 0 {
+		err = fmt.Errorf("script %s: %s not met", file, rollout.Count(timeline.Failed, "expectation"))
 	}
-	if timeline.Failed > 0 {
-		return fmt.Errorf("script %s: %s not met", file, rollout.Count(timeline.Failed, "expectation"))
-	}
-	return nil
+	return err
 }
 
 func (c *simulateCommand) read(file string) (script simulate.Script, err error) {

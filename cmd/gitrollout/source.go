@@ -113,8 +113,5 @@ func quoted(word string) string {
 
 func openDir(dir string) (worktree.Dir, error) {
 	tree, err := worktree.Open(dir)
-	if err != nil {
-		return tree, usagef("%v", err)
-	}
-	return tree, nil
+	return tree, withCode(exitUsage, err)
 }

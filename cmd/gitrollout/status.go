@@ -245,10 +245,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*fol
 			_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.Command(n.Command))
 		}
 	}
-	if worst[least] == exitOK {
-		return nil
-	}
-	return silent(worst[least])
+	return silentIf(worst[least] != exitOK, worst[least])
 }
 
 func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {

@@ -20,8 +20,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 // lookOf limits the width only on a terminal, so that grep gets complete lines.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
-	columns, _, isTerminal := terminalSize(out)
-	if isTerminal {
+	if columns, _, isTerminal := terminalSize(out); isTerminal {
 		k.Width = columns
 		k.Color = !o.never && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}

@@ -70,10 +70,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 		}
 	}
 	keys, err := git.OpenKeys(o.KeyFiles)
-	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
-	}
-	return keys, nil
+	return keys, withCode(exitUsage, err)
 }
 
 // stateCheck returns the state branch's check, or nil without --verify-state.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -121,11 +122,5 @@ func (c *validateCommand) run(tree rollout.Tree) error {
 		r.Add(checked)
 	}
 	draw := func() string { return terminal.Report(r, c.color.lookOf(c.out)) }
-	if err := c.output.show(c.streams, r, draw); err != nil {
-		return err
-	}
-	if r.Errors > 0 {
-		return silent(exitFailed)
-	}
-	return nil
+	return cmp.Or(c.output.show(c.streams, r, draw), silentIf(r.Errors > 0, exitFailed))
 }

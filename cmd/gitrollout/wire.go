@@ -173,12 +173,10 @@ func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG")
-		return nil, &failure{code: exitCluster, err: err}
+	} else if err != nil {
+		err = fmt.Errorf("kubeconfig: %w", err)
 	}
-	if err != nil {
-		return nil, &failure{code: exitCluster, err: fmt.Errorf("kubeconfig: %w", err)}
-	}
-	return config, nil
+	return config, withCode(exitCluster, err)
 }
 
 func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {

@@ -27,10 +27,7 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (w *console.
 
 func openRepository(ctx context.Context, options git.Options) (*adapters.Repository, error) {
 	repo, err := git.Open(ctx, options)
-	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
-	}
-	return &adapters.Repository{Repo: repo}, nil
+	return &adapters.Repository{Repo: repo}, withCode(exitUsage, err)
 }
 
 func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) console.Options {
