@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -196,15 +197,23 @@ func (c *Change) Apps() []string {
 }
 
 // Entry returns whether an app may enter at a time. An app needs all of its shared files. An app that does not wait may
-// enter.
-func (c *Change) Entry(app string, now time.Time) (e Entry) {
+// enter. Of the apps that may not, the first asks a user.
+func (c *Change) Entry(app string, now time.Time) Entry {
+	e := c.entry(app, now)
+	if e.Asks {
+		next, _ := rollout.Find(c.order, func(m *Member) bool { return !c.entry(m.App, now).Open })
+		e.Asks = next.App == app
+	}
+	return e
+}
+
+func (c *Change) entry(app string, now time.Time) (e Entry) {
 	e.Open = true
 	for _, p := range c.ranks[app] {
 		if next := c.at(p, app, now); e.Open {
 			e = next
 		}
 	}
-	e.Asks = e.Asks && c.order[0].App == app
 	return e
 }
 
@@ -213,12 +222,9 @@ func (c *Change) at(p place, app string, now time.Time) Entry {
 	sizes := c.settings.Sizes(f.readers)
 	i := slices.IndexFunc(sizes, func(size int) bool { return p.rank < size })
 	e := Entry{Cohort: i + 1, Of: len(sizes), File: file}
-	needed, done := 0, 0
+	needed, done := 0, sort.Search(len(f.proven), func(i int) bool { return f.proven[i].After(now) })
 	if i > 0 {
 		needed = sizes[i-1]
-	}
-	for done < len(f.proven) && !f.proven[done].After(now) {
-		done++
 	}
 	why := ""
 	switch {
