@@ -82,6 +82,7 @@ func recordedEntry(s rollout.State, head strategies.Head, p *rollout.Promotion) 
 
 // opens reports whether a promotion lets an app take a shared change, or rejects the change in this app.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
-	return p.Says(rollout.Abort, version) && s.Release == nil || p.Says(rollout.Promote, version) &&
+	isNew := s.Release == nil && s.Stable != nil && s.Stable.Hash != version // else an abort rejects nothing
+	return p.Says(rollout.Abort, version) && isNew || p.Says(rollout.Promote, version) &&
 		p.Digest != s.Spent && (p.Through == rollout.ThroughEntry || p.OpensAll(version))
 }
