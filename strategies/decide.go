@@ -67,6 +67,9 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
+	if d, is := heldBehind(in); is {
+		return d
+	}
 	given, in := in, in.prepared()
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)

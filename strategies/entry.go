@@ -7,6 +7,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// heldBehind returns the decision about an app that waits for others and that could not follow its head now either, such
+// as in a freeze. So a change of the app's place changes no record.
+func heldBehind(in Input) (d Decision, is bool) {
+	e, s := in.Entry, in.State
+	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {
+		return d, false
+	}
+	in.Entry = nil
+	d = Decide(in)
+	isOwn := func(h *rollout.Held) bool {
+		return h != nil && !h.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
+	}
+	stays := d.State.Source == s.Source && d.State.Release == nil && isOwn(d.State.Held)
+	asks := d.Ask != nil && d.Ask.Accept != "" // does the API server still refuse the head?
+	return d, stays && d.State.Held.Is(rollout.HeldClosed) || isOwn(s.Held) && (stays || asks)
+}
+
 // withEntry holds an app at rest until the app may take a shared change, and records when the app takes the change.
 func withEntry(in, given Input, d Decision) Decision {
 	e := in.Entry
