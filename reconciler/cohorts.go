@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,7 @@ type cohorts struct {
 	states  *stateStore
 	fetcher *fetcher
 	touch   func(app string)
+	queued  func(app string, serial int) *rollout.State // decided, but not recorded yet
 
 	mu      sync.Mutex
 	entries *source.Entries
@@ -33,7 +33,7 @@ type cohorts struct {
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (*cohort.Entry, error) {
-	if v.branch.Config == nil || len(v.apps) <= v.branch.Config.Shared.Over {
+	if v.branch.Config == nil || len(v.apps) <= v.branch.Config.Shared.Over && c.next.Load() == nil {
 		return nil, nil
 	}
 	c.mu.Lock()
@@ -63,18 +63,26 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		return false
 	}
 	if was[0] != v.branch {
+		rendered := 0 // the number of apps at the head, in their order
 		c.entries = &source.Entries{Branch: v.branch,
-			Record: func(app string) rollout.State { e, _ := c.states.of(app); return e.state },
+			Record: func(app string) rollout.State {
+				e, _ := c.states.of(app)
+				if next := c.queued(app, e.state.Serial); next != nil {
+					return *next
+				}
+				return e.state
+			},
 			Tree:   func(commit string) (rollout.Tree, error) { return c.fetcher.tree(commit) },
 			Files:  func(app string) (files []string) { r.read(func() { files = r.index.Files(app) }); return files },
 			ReadBy: func(file string) (apps []string) { r.read(func() { apps = r.index.Readers(file) }); return apps },
-			Starts: func() (is bool) {
+			Reads: func() (is bool) {
 				r.read(func() {
-					is = slices.ContainsFunc(v.branch.Apps, func(a rollout.App) bool {
-						return r.heads[a.Name] == nil || r.heads[a.Name].of == ""
-					})
+					isOld := func(h *headRender) bool { return h == nil || h.of != v.main() }
+					for rendered < len(v.branch.Apps) && !isOld(r.heads[v.branch.Apps[rendered].Name]) {
+						rendered++
+					}
 				})
-				return is
+				return rendered < len(v.branch.Apps)
 			},
 			Render: func(app rollout.App, commit string) (*rollout.Render, error) {
 				return r.render(context.Background(), app, commit)
@@ -89,11 +97,11 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 // wakeChanged makes the other waiting apps due whose answers have changed.
 func (c *cohorts) wakeChanged(app string, now time.Time) {
 	for name, was := range c.waiting {
-		change := c.entries.Waiting(name)
-		if name == app || change == nil && was != nil {
+		if name == app {
 			continue
 		}
-		if change == nil || was == nil || change.Entry(name, now).Differs(*was) {
+		if change, err := c.entries.Waiting(name); err != nil || change == nil || was == nil ||
+			change.Entry(name, now).Differs(*was) {
 			c.touch(name)
 		}
 	}

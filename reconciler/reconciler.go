@@ -117,10 +117,8 @@ func New(o Options) *Reconciler {
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},
 	}
-	cohorts := &cohorts{
-		renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{},
-	}
-	renders.wake = cohorts.wake
+	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{}}
+	renders.wake, cohorts.queued = cohorts.wake, func(app string, serial int) *rollout.State { return r.out.queued(app, serial) }
 	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{

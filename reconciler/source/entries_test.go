@@ -22,7 +22,7 @@ type fleet struct {
 	records map[string]rollout.State
 	errs    map[string]error // of heads
 	failed  error            // of Tree
-	starts  bool
+	reads   bool
 	entries *Entries
 	made    map[string]*rollout.Render
 	apps    []rollout.App
@@ -59,7 +59,7 @@ func (f *fleet) head(t testing.TB, id string, edits map[string]string) {
 	f.entries = &Entries{
 		Branch: b, Record: func(app string) rollout.State { return f.records[app] },
 		Head:  func(app rollout.App) (strategies.Head, bool) { return f.headOf(app.Name), true },
-		Files: f.Files, ReadBy: f.Readers, Starts: func() bool { return f.starts },
+		Files: f.Files, ReadBy: f.Readers, Reads: func() bool { return f.reads },
 		Render: func(app rollout.App, commit string) (*rollout.Render, error) { return f.render(app.Name, commit), nil },
 		Tree:   func(commit string) (rollout.Tree, error) { return f.commits[commit], f.failed },
 	}
@@ -256,7 +256,7 @@ func TestEntriesAreUnknown(t *testing.T) {
 	if e, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); e != nil || err != nil {
 		t.Errorf("entry %+v, error %v", e, err)
 	}
-	f.failed, f.starts = nil, true
+	f.failed, f.reads = nil, true
 	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
 		t.Errorf("error %v", err)
 	}
