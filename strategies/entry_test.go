@@ -43,7 +43,48 @@ func TestEntry(t *testing.T) {
 		d = Decide(in)
 	}
 	e := d.State.Entered
-	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != in.Source.Digest {
+	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != was {
 		t.Errorf("opened: %+v, entered %+v, held %+v", d.State.Release, e, d.State.Held)
+	}
+}
+
+// TestEntryOfReplicas checks that an app which waits for a shared change gets more replicas at once, and fewer only with the change.
+func TestEntryOfReplicas(t *testing.T) {
+	for n, want := range map[int]int{30: 30, 0: 10} {
+		h := oneWeb(nil)
+		in := world(h)
+		h.push(func(s *source) { s.workloads[0].version, s.workloads[0].spec.Replicas = "v2", new(n) })
+		in.Head = h.headInput()
+		in.Entry = &cohort.Entry{Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3", Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
+		for range 2 {
+			d := Decide(in)
+			got := 10
+			if len(d.State.Replicas) > 0 {
+				got = *d.State.Replicas[0].Count
+			}
+			compare.CheckNamed(t, "replicas", want, got)
+			compare.CheckNamed(t, "is held", true, d.State.Held.Is(rollout.HeldCohort))
+			in.State = d.State
+		}
+		if d := Decide(in); d.Subject != "" {
+			t.Errorf("recorded again: %s", d.Subject)
+		}
+	}
+}
+
+// TestEntryOfAHeldApp checks that an app which a freeze holds stays held by the freeze while it waits for other apps.
+func TestEntryOfAHeldApp(t *testing.T) {
+	h := oneWeb(nil)
+	in := world(h)
+	h.push(func(s *source) { s.workloads[0].version = "v2" })
+	in.Head = h.headInput()
+	in.Calendar.Freeze = &rollout.Freeze{Reason: "holidays"}
+	for _, open := range []bool{true, false} {
+		in.Entry = &cohort.Entry{Open: open, Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3", Commit: rollout.Commit{ID: h.headID()}}
+		d := Decide(in)
+		if !d.State.Held.Is(rollout.HeldClosed) || !open && d.Subject != "" {
+			t.Errorf("open %t: %q, held %+v", open, d.Subject, d.State.Held)
+		}
+		in.State = d.State
 	}
 }

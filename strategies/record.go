@@ -13,12 +13,18 @@ import (
 // No step covers replicas and autoscaler limits: a release changes them immediately, and a rollback keeps them. In a
 // rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
-func withReplicas(in, _ Input, d Decision) Decision {
+// withReplicas records the head's replicas if they may differ from State.Source. While an app waits for a shared change,
+// only larger numbers count, as a bad change must not stop the pods of all apps.
+func withReplicas(in, given Input, d Decision) Decision {
 	s, head := &d.State, in.Head
+	waits := given.Entry != nil && !given.Entry.Open && given.Head.Render != nil
+	if waits {
+		head = given.Head
+	}
 	switch {
 	case d.Stale || head.Render == nil:
 		return d
-	case s.Phase == rollout.Healthy && !s.Held.Waits(), s.Stable == nil,
+	case s.Phase == rollout.Healthy && !s.Held.Waits() && !waits, s.Stable == nil,
 		s.Rollback != nil && s.Rollback.To == head.Commit.ID:
 		s.Replicas = nil
 		return d
@@ -33,12 +39,18 @@ func withReplicas(in, _ Input, d Decision) Decision {
 		if !has || reflect.DeepEqual(was, next) || next.Count != nil && isScaled(in.Source, o.Ref()) {
 			continue
 		}
+		from := workloads.Size(rollout.State{}, o)
+		if waits && (shrinks(from.Count, next.Count) || shrinks(from.Least, next.Least)) {
+			continue
+		}
 		isIt := func(r rollout.Replicas) bool { return r.Workload == next.Workload }
 		s.Replicas = append(slices.DeleteFunc(s.Replicas, isIt), next)
 		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
 	}
 	return d
 }
+
+func shrinks(from, to *int) bool { return (from == nil) != (to == nil) || from != nil && *to < *from }
 
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {

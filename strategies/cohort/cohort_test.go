@@ -139,7 +139,7 @@ func TestEntry(t *testing.T) {
 		"rejected": {func(f *fake) {
 			f.set(first, func(m *Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
 		}, 0, 1,
-			Entry{Cohort: 2, Of: 3, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
+			Entry{Cohort: 2, Of: 3, Asks: true, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
 		"its own rejection": {func(f *fake) { f.set(first, func(m *Member) { m.Rejected, m.Tried = []string{base}, []string{base} }) }, 0, 0,
 			Entry{Open: true, Cohort: 1, Of: 3}},
 	} {
