@@ -74,8 +74,12 @@ type State struct {
 type Entered struct {
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
-	Was    string    `json:"was,omitempty"` // the digest of the render before; a return to this render does not wait
+	Was    string    `json:"was,omitempty"` // the commit before; a return to its files does not wait
+	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready, if the change has no new version
 }
+
+// IsNewSince reports whether a version became stable at or after a time.
+func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }
 
 // Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.
 func (s *State) Shown() Phase {

@@ -99,6 +99,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withDraining,  // records a release as stable once the release serves all users
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
 	withHealth,    // changes only an app without a release in flight
+	withWell,      // depends on State.Unhealthy, which is final here
 	withRestart,   // applies only to an app without a release in flight
 	withHooks,     // observes a running Job only if the state is unchanged
 	withMark,      // compares the finished state with the recorded state

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,9 +35,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	if e.Open {
 		if s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback {
 			s.Entered = &rollout.Entered{At: rollout.Second(in.Now), Commit: s.Source}
-			if in.Source != nil {
-				s.Entered.Was = in.Source.Digest
-			}
+			s.Entered.Was = given.State.Source
 		}
 		return d
 	}
@@ -67,10 +66,21 @@ func withEntry(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStuck reports whether an app could not begin the release of its hold's commit. A window or a freeze must still be
-// in force.
-func isStuck(in Input, h *rollout.Held) bool {
-	_, isShut := in.Calendar.ShutAt(in.Now)
-	return !h.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook) &&
-		(h.Reason != rollout.HeldClosed || isShut || strings.Contains(h.Message, " waits for the end of "))
+// withWell records when an app was healthy with a shared change that has no new version. Then no release has waited for
+// the pods.
+func withWell(in, _ Input, d Decision) Decision {
+	s := &d.State
+	e := s.Entered
+	if d.Stale || e == nil || !e.Well.IsZero() || s.Phase != rollout.Healthy || s.Unhealthy != "" || s.IsNewSince(e.At) {
+		return d
+	}
+	since := in.Health.HealthySince
+	if due := rollout.Later(since, e.At).Add(wellFor); in.Now.Before(due) {
+		d.Requeue = rollout.Soonest(d.Requeue, due)
+	} else if !since.IsZero() {
+		well := *e
+		well.Well, s.Entered = rollout.Second(in.Now), &well
+		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s is healthy with %s", s.App, rollout.ShortID(e.Commit)))
+	}
+	return d
 }

@@ -21,8 +21,8 @@ type Entries struct {
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
 	Files  func(app string) []string  // that the newest render read, sorted
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Starts reports whether some apps have not been rendered yet since the process started.
-	Starts func() bool
+	// Reads reports whether some apps have not been rendered at this head yet, so ReadBy may lack apps.
+	Reads func() bool
 	// Render returns an app's render of a commit, if it is ready.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	// Tree returns a commit. The error wraps ErrNotReady while the commit is being fetched.
@@ -40,8 +40,24 @@ func (e *Entries) Forget() {
 	}
 }
 
-// Waiting returns the change that an app waits for, if it is known, or nil.
-func (e *Entries) Waiting(app string) *cohort.Change { return e.changes[app] }
+// Waiting returns the change that an app waits for, or nil if it waits for none.
+func (e *Entries) Waiting(app string) (*cohort.Change, error) {
+	settings, change := e.Branch.Config.Shared, e.changes[app]
+	if change != nil || settings.Over == 0 || len(e.Branch.Apps) <= settings.Over {
+		return change, nil
+	}
+	m, err := e.Member(app)
+	if err != nil || m.Apart {
+		return nil, err
+	}
+	if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
+		return nil, err
+	}
+	for _, name := range change.Apps() {
+		e.changes[name] = change
+	}
+	return change, nil
+}
 
 // Of returns whether an app may follow its head now, or nil if no change of many apps keeps the app.
 func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
@@ -62,20 +78,16 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 			return nil, nil
 		case err != nil:
 			return nil, err
-		case slices.ContainsFunc(changed, isForeign) && e.Starts():
+		case slices.ContainsFunc(changed, isForeign) && e.Reads():
 			return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
-		case !slices.ContainsFunc(changed, isShared): // needs no record of another app
-			return nil, nil
 		}
-		m, err := e.Member(app.Name)
-		if err != nil || m.Apart {
+		shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
+		returns, err := e.returns(app.Name, s, shared)
+		if err != nil || returns || len(shared) == 0 { // needs no record of another app
 			return nil, err
 		}
-		if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
+		if change, err = e.Waiting(app.Name); err != nil || change == nil {
 			return nil, err
-		}
-		for _, name := range change.Apps() {
-			e.changes[name] = change
 		}
 	}
 	entry := change.Entry(app.Name, now)
@@ -85,14 +97,13 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 }
 
 // neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version
-// or content that ran before, or a version that a user must retry.
+// that ran before, or a version that a user must retry.
 func neverWaits(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)
 	isReturn := s.Release != nil && s.Stable != nil && s.Stable.Hash == h
 	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
-	return s.Source == "" || s.Release != nil && s.Stable == nil || rejected || isReturn || isVerified ||
-		s.Entered != nil && s.Entered.Was == head.Digest
+	return s.Source == "" || s.Release != nil && s.Stable == nil || rejected || isReturn || isVerified
 }
 
 // Member implements cohort.World.
@@ -123,10 +134,14 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 			m.Since, err = time.Time{}, nil
 		}
 	case s.Shown() != rollout.Healthy:
+	case s.Entered != nil && !s.IsNewSince(m.Entered):
+		if m.Since = s.Entered.Well; m.Since.IsZero() {
+			m.Doing = "is not healthy yet"
+		}
 	case s.Stable == nil:
-		m.Since = rollout.Later(m.Entered, time.Unix(0, 0))
+		m.Since = time.Unix(0, 0)
 	default:
-		m.Since = rollout.Later(m.Entered, s.Stable.Since)
+		m.Since = s.Stable.Since
 	}
 	if err == nil && (len(m.Changed) > 0 || s.Phase == rollout.Aborting) {
 		for _, r := range s.Rejected {
@@ -160,6 +175,15 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (e
 		m.Tried, err = e.had(app.Name, s.Entered.Commit, m.Changed)
 	}
 	return err
+}
+
+// returns reports whether shared files are as before the app's last entry. Then their content has run in the app.
+func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, error) {
+	if s.Entered == nil || len(shared) == 0 {
+		return false, nil
+	}
+	before, err := e.had(app, s.Entered.Was, shared)
+	return len(before) == len(shared), err
 }
 
 // had returns which of an app's files were at a commit as at the head. A commit that is gone had none.

@@ -140,7 +140,8 @@ func TestEntriesOf(t *testing.T) {
 			s.Stable.Hash, s.Verified = f.hashOf(app, "two"), []rollout.Hash{f.hashOf(app, "two")}
 		}, true},
 		"content that ran before": {func(f *fleet, s *rollout.State, app string) {
-			s.Entered = &rollout.Entered{At: noon, Commit: "one", Was: string(f.hashOf(app, "two"))}
+			f.commits["zero"] = f.commits["two"].with("zero", map[string]string{"apps/" + app + "/kustomization.yaml": "namePrefix: a\n"})
+			s.Entered = &rollout.Entered{At: noon, Commit: "one", Was: "zero"}
 		}, false},
 		"a rejected version": {func(f *fleet, s *rollout.State, app string) {
 			s.Rejected = []rollout.Rejection{{Hash: f.hashOf(app, "two"), Commit: "two"}}
@@ -188,6 +189,19 @@ func TestEntriesOfPromotions(t *testing.T) {
 		if e := f.entry(t, app, &tt.p); e == nil || e.Open != tt.open || e.Release != version {
 			t.Errorf("%s: %+v", name, e)
 		}
+	}
+}
+
+// TestEntriesOfAborts checks that an abort lets no app take a change that has no new version, because it could reject nothing.
+func TestEntriesOfAborts(t *testing.T) {
+	f := newFleet(t, 12)
+	app := f.last(t)
+	s := f.records[app]
+	stable := *s.Stable
+	stable.Hash, s.Stable = f.hashOf(app, "two"), &stable
+	f.records[app] = s
+	if e := f.entry(t, app, &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}); e == nil || e.Open {
+		t.Errorf("entry %+v", e)
 	}
 }
 
