@@ -118,13 +118,14 @@ func New(o Options) *Reconciler {
 		failed: map[string]bool{},
 	}
 	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{}}
-	renders.wake, cohorts.queued = cohorts.wake, func(app string, serial int) *rollout.State { return r.out.queued(app, serial) }
+	renders.wake = cohorts.wake
 	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
 		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{},
 	}
+	cohorts.queued = r.out.queued
 	r.in = &poller{Options: &r.Options, preparer: known, reader: reader, touch: r.touch, looked: r.out.looked}
 	return r
 }
