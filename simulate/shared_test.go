@@ -19,14 +19,21 @@ import (
 )
 
 // baseRenderer renders apps that read base/version and their own file version. The pods' image has both contents as its tag.
-type baseRenderer struct{}
+type baseRenderer struct {
+	base  func(tree rollout.Tree, app string) string // the file that an app reads instead of base/version; may be nil
+	plain bool                                       // without Rollout documents
+}
 
-func (baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	if l, is := tree.(liar); is {
 		tree = l.Snapshot
 	}
-	files, tag := []string{app.Path + "/version", "base/version"}, ""
-	for _, file := range []string{"base/version", app.Path + "/version"} {
+	shared := "base/version"
+	if b.base != nil {
+		shared = b.base(tree, app.Name)
+	}
+	files, tag := []string{app.Path + "/version", shared}, ""
+	for _, file := range []string{shared, app.Path + "/version"} {
 		entry, found, _ := tree.Lookup(file)
 		if !found {
 			return nil, rollout.Invalidf(file, "", "does not exist")
@@ -68,6 +75,9 @@ func (baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Co
 		}
 		r.Digest = hashOf("none" + own)
 	}
+	if b.plain {
+		r.Specs = nil
+	}
 	return r, nil
 }
 
@@ -94,6 +104,11 @@ type sharedBase struct {
 
 func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 	t.Helper()
+	return newSharedWorld(t, seed, apps, baseRenderer{}, nil)
+}
+
+func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, more map[string]string) *sharedBase {
+	t.Helper()
 	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), apps: apps, ran: map[string]map[string]bool{}, acts: map[string]int{},
 		base: []string{"good0"}, pumps: seed%2 == 1}
 	files := map[string]string{rollout.ConfigPath(testCluster): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
@@ -102,9 +117,10 @@ func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 		files[fmt.Sprintf("apps/a%d/version", i)] = "v0"
 		files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = "resources: []\n" // only makes the folder an app
 	}
+	maps.Copy(files, more)
 	var err error
 	w.Story, err = NewStory(StoryOptions{Cluster: testCluster, Files: files, Options: reconciler.Options{
-		Renderer: baseRenderer{}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Renderer: renderer, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}})
 	must(t, err)
 	names := make([]string, apps)

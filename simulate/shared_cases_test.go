@@ -1,0 +1,179 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+const freezeAll = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\n"
+
+// follows fails the test unless the named apps are at a base.
+func (w *sharedBase) follows(t *testing.T, base string, apps ...int) {
+	t.Helper()
+	for _, i := range apps {
+		s := w.state(fmt.Sprintf("a%d", i))
+		if !w.ran[base][s.App] || s.Phase != rollout.Healthy {
+			t.Errorf("%s is %s, did not take %s, held %+v", s.App, s.Phase, base, s.Held)
+		}
+	}
+}
+
+func upTo(from, to int) (all []int) {
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// hours lets the apps work, and promotes the releases that wait for a user.
+func (w *sharedBase) hours(n int) {
+	for range 4 * n {
+		w.run(15*time.Minute, false)
+		w.promote()
+	}
+}
+
+// TestSharedChangeInAFreeze checks that apps which a freeze holds do not change their records while the freeze lasts, and take a shared
+// change afterwards.
+func TestSharedChangeInAFreeze(t *testing.T) {
+	w := newSharedBase(t, 1, 14)
+	w.start()
+	w.run(10*time.Minute, false)
+	w.pushFile("freeze", rollout.FreezePath(testCluster), freezeAll)
+	w.pushFile("good base", "base/version", "good1")
+	w.run(20*time.Minute, false)
+	before := len(w.event.Commits)
+	w.run(time.Hour, false)
+	if n := len(w.event.Commits) - before; n > 0 {
+		t.Errorf("%d commits during the freeze: %q", n, w.event.Commits[before:min(before+6, len(w.event.Commits))])
+	}
+	w.pushFile("end of freeze", rollout.FreezePath(testCluster), "")
+	w.hours(6)
+	w.follows(t, "good1", 0, 1, 2, 3, 4, 6, 13)
+}
+
+// TestTwoSharedChanges checks that a stopped change does not keep the apps of another change.
+func TestTwoSharedChanges(t *testing.T) {
+	two := func(_ rollout.Tree, app string) string {
+		if len(app) == 2 || app < "a13" {
+			return "base/version"
+		}
+		return "other/version"
+	}
+	w := newSharedWorld(t, 1, 26, baseRenderer{base: two}, map[string]string{"other/version": "good0"})
+	w.start()
+	w.run(10*time.Minute, false)
+	w.commit("both", map[string][]byte{"base/version": []byte("bad1"), "other/version": []byte("good2")})
+	w.hours(8)
+	if w.failure != "" {
+		t.Error(w.failure)
+	}
+	w.follows(t, "good2", upTo(13, 19)...)
+}
+
+// TestSharedChangesTurnedOff checks that all waiting apps take the change after a change of the settings, or when only few apps are left.
+func TestSharedChangesTurnedOff(t *testing.T) {
+	for name, edits := range map[string]map[string][]byte{
+		"off": {rollout.ConfigPath(testCluster): []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nsharedChanges: {over: 0}\n" +
+			"apps:\n- {path: apps/*, namespace: " + namespace + "}\n")},
+		"few apps are left": {"apps/a10/kustomization.yaml": nil, "apps/a10/version": nil, "apps/a11/kustomization.yaml": nil,
+			"apps/a11/version": nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharedBase(t, 1, 12)
+			w.start()
+			w.run(10*time.Minute, false)
+			w.pushFile("good base", "base/version", "good1")
+			w.run(2*time.Minute, false)
+			w.commit(name, edits)
+			w.run(time.Minute, false)
+			for i := range 10 {
+				if s := w.state(fmt.Sprintf("a%d", i)); s.Held != nil {
+					t.Errorf("%s is held: %+v", s.App, s.Held)
+				}
+			}
+		})
+	}
+}
+
+// TestNewSharedFile checks that only one app takes a new file that all apps begin to read in one commit.
+func TestNewSharedFile(t *testing.T) {
+	named := func(tree rollout.Tree, app string) string {
+		if entry, found, _ := tree.Lookup("apps/" + app + "/base"); found {
+			text, _ := tree.ReadBlob(entry.ID)
+			return string(text)
+		}
+		return "base/version"
+	}
+	w := newSharedWorld(t, 1, 20, baseRenderer{base: named}, nil)
+	w.start()
+	w.run(10*time.Minute, false)
+	edits := map[string][]byte{"base2/version": []byte("bad1"), "base/version": nil}
+	for i := range 20 {
+		edits[fmt.Sprintf("apps/a%d/base", i)] = []byte("base2/version")
+	}
+	w.commit("base2", edits)
+	w.hours(6)
+	if w.failure != "" {
+		t.Error(w.failure)
+	}
+}
+
+// TestSharedBaseOfPlainApps checks that only one app without a Rollout document takes a bad base, though such an app has no steps.
+func TestSharedBaseOfPlainApps(t *testing.T) {
+	w := newSharedWorld(t, 1, 20, baseRenderer{plain: true}, nil)
+	w.start()
+	w.run(10*time.Minute, false)
+	w.pushFile("bad base", "base/version", "bad1")
+	w.hours(6)
+	if w.failure != "" {
+		t.Error(w.failure)
+	}
+	w.pushFile("revert", "base/version", "good0")
+	w.run(time.Hour, false)
+	w.pushFile("good base", "base/version", "good3")
+	w.hours(4)
+	w.follows(t, "good3", 0, 1, 2, 3, 4, 6, 18)
+	before := len(w.event.Commits)
+	if w.run(time.Hour, false); len(w.event.Commits) > before {
+		t.Errorf("recorded again: %q", w.event.Commits[before:])
+	}
+}
+
+// TestRevertOfASharedChange checks that each app takes the reverted base at once, also with an own change since then and after an earlier
+// rejection with this base.
+func TestRevertOfASharedChange(t *testing.T) {
+	w := newSharedBase(t, 1, 14)
+	w.start()
+	w.run(10*time.Minute, false)
+	w.pushFile("base", "base/version", "fine0") // all apps use this base
+	w.hours(12)
+	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: strings.HasSuffix(version, "broken"), Ready: time.Second}
+	}
+	w.pushFile("own push", "apps/a1/version", "broken")
+	w.hours(2)
+	w.pushFile("own push", "apps/a1/version", "v1")
+	w.pushFile("base", "base/version", "fine1")
+	w.hours(12)
+	w.follows(t, "fine1", 0, 1, 2, 3, 4, 6, 13)
+	for _, app := range []string{"a2", "a4", "a6"} {
+		w.pushFile("own push", "apps/"+app+"/version", "v9")
+	}
+	w.hours(1)
+	if n := len(w.state("a1").Rejected); n != 1 {
+		t.Errorf("a1 has %d rejections", n)
+	}
+	w.pushFile("revert", "base/version", "fine0")
+	w.run(30*time.Second, false)
+	for _, app := range []string{"a2", "a4", "a6"} {
+		if s := w.state(app); s.Held != nil || s.Release == nil {
+			t.Errorf("%s is %s, held %+v", app, s.Phase, s.Held)
+		}
+	}
+}
