@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// heldBehind returns the decision about an app that waits for others and that could not follow its head now either, such
-// as in a freeze. So a change of the app's place changes no record.
+// heldBehind returns the decision about an app that waits for others and that could not follow its head now either,
+// such as in a freeze. So a change of the app's place changes no record.
 func heldBehind(in Input) (d Decision, is bool) {
 	e, s := in.Entry, in.State
 	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {
