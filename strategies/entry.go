@@ -3,7 +3,6 @@ package strategies
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -52,13 +51,8 @@ func withEntry(in, given Input, d Decision) Decision {
 	if e.Asks {
 		h.Reason = rollout.HeldShared
 	}
-	old := given.State.Held
-	switch {
-	case old == nil:
-	case old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message):
+	if old := given.State.Held; old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
 		h = old // a new process may not know the author
-	case old.Commit == h.Commit && isStuck(in, old):
-		h = old // the app has given its place to the next app, and would lose this place again
 	}
 	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {
 		d.Subject = fmt.Sprintf("%s held: %s", s.App, h.Message)
