@@ -117,7 +117,9 @@ func New(o Options) *Reconciler {
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},
 	}
-	cohorts := &cohorts{renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{}}
+	cohorts := &cohorts{
+		renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{},
+	}
 	renders.wake = cohorts.wake
 	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}

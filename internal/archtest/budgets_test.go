@@ -18,18 +18,18 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {5_075, 82},
-	"author":     {5_440, 86},
+	"author":     {5_440, 89},
 	"call":       {601, 23},
 	"cluster":    {5_520, 90},
 	"cmd":        {7_705, 11},
 	"git":        {5_520, 148},
 	"internal":   {11_472, 0},
 	"publish":    {4_680, 100},
-	"reconciler": {7_570, 162},
+	"reconciler": {7_960, 169},
 	"render":     {9_620, 106},
-	"rollout":    {6_560, 534},
+	"rollout":    {6_560, 542},
 	"simulate":   {3_475, 100},
-	"strategies": {8_455, 221},
+	"strategies": {8_680, 234},
 	"traffic":    {4_040, 23},
 	"views":      {7_460, 197},
 }
