@@ -176,7 +176,11 @@ func (w *sharedBase) quiet(faults bool) {
 		}
 		before := []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.local)}
 		begin := func() bool { return w.process.Begin(w.cluster.Kube.Now, true) }
-		if pump := all[w.rng.IntN(3)]; w.pumps {
+		pump := all[w.rng.IntN(3)]
+		if same >= 5 { // each pump has its turn before the end
+			pump = all[same%3]
+		}
+		if w.pumps {
 			begin = func() bool { return w.process.BeginTurn(pump, w.cluster.Kube.Now) }
 		}
 		for ended := begin(); !ended; {

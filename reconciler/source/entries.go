@@ -68,27 +68,26 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 		head.Render.Commit.ID == s.Source || neverWaits(s, head.Render) {
 		return nil, nil
 	}
-	change := e.changes[app.Name]
-	if change == nil {
-		changed, err := e.differing(app.Name, s.Source)
-		isForeign := func(file string) bool { return !strings.HasPrefix(file, app.Path+"/") }
-		isShared := func(file string) bool { return len(e.ReadBy(file)) > settings.Over }
-		switch {
-		case isGone(err): // the app follows the head
-			return nil, nil
-		case err != nil:
-			return nil, err
-		case slices.ContainsFunc(changed, isForeign) && e.Reads():
-			return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
-		}
-		shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
-		returns, err := e.returns(app.Name, s, shared)
-		if err != nil || returns || len(shared) == 0 { // needs no record of another app
-			return nil, err
-		}
-		if change, err = e.Waiting(app.Name); err != nil || change == nil {
-			return nil, err
-		}
+	changed, err := e.differing(app.Name, s.Source)
+	isForeign := func(file string) bool { return !strings.HasPrefix(file, app.Path+"/") }
+	isShared := func(file string) bool { return len(e.ReadBy(file)) > settings.Over }
+	switch {
+	case isGone(err): // the app follows the head
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case e.changes[app.Name] == nil && slices.ContainsFunc(changed, isForeign) && e.Reads():
+		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
+	}
+	// An app whose shared files return to an earlier content is also a member of the change that other apps wait for.
+	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
+	returns, err := e.returns(app.Name, s, shared)
+	if err != nil || returns || len(shared) == 0 { // needs no record of another app
+		return nil, err
+	}
+	change, err := e.Waiting(app.Name)
+	if err != nil || change == nil {
+		return nil, err
 	}
 	entry := change.Entry(app.Name, now)
 	entry.Release, entry.Commit = head.Render.Version(), head.Commit
