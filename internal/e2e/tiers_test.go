@@ -28,6 +28,7 @@ var firstTier = map[string][]string{
 	"changes by hand":        {"TestHandsOnTheCluster"},
 	"bad input":              {"TestBadInput"},
 	"adoption":               {"TestAdoption"},
+	"shared change":          {"TestABadBaseReachesOneApp"},
 	"rights":                 {"TestRightsAreEnoughAndNotMore"},
 	"command line":           {"TestWhatPeopleSee"},
 	"quick start":            {"TestQuickStart"},
