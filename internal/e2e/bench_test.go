@@ -108,6 +108,7 @@ type fleetCost struct {
 	events          int
 	controller      int           // writes of the deployment controller
 	cpu             time.Duration // CPU time of gitrollout's process
+	reads, builds   int
 }
 
 // fleet is a repository of apps, and the gitrollout process that releases them.
@@ -118,6 +119,7 @@ type fleet struct {
 	server  *gittest.Server
 	process *exec.Cmd
 	metrics string
+	pprof   string // address of profiles, "" without profiles
 	log     lockedBuffer
 	apps    []string
 	ns      string
@@ -156,7 +158,7 @@ func (f *fleet) start(flags ...string) {
 	must(f.b, err)
 	f.process = exec.Command(path, append([]string{
 		"run", "--repo", f.server.URL, "--cluster", "test", "--kubeconfig", f.kube.Kubeconfig, "--interval", "200ms",
-		"--metrics-address", f.metrics,
+		"--metrics-address", f.metrics, "--pprof-address", f.pprof,
 	}, flags...)...)
 	f.process.Env = append(gittest.Env(), "HOME="+f.b.TempDir())
 	f.process.Stdout, f.process.Stderr = &f.log, &f.log
@@ -266,6 +268,8 @@ func (f *fleet) costs() (c fleetCost) {
 	c.commits = int(number("gitrollout_state_commits_total"))
 	c.writes = int(number(`gitrollout_kubernetes_requests_total{verb="write"}`))
 	c.dryRuns = int(number(`gitrollout_kubernetes_requests_total{verb="dry_run"}`))
+	c.reads = int(number(`gitrollout_kubernetes_requests_total{verb="read"}`))
+	c.builds = int(number("gitrollout_builds_total"))
 	events, err := f.kube.Kube.EventsV1().Events(f.ns).List(context.Background(), metav1.ListOptions{})
 	must(f.b, err)
 	for _, e := range events.Items {

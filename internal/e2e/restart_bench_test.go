@@ -15,16 +15,30 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
+var (
+	restartApps     = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
+	idleApps        = flag.Int("idle-apps", 0, "how many healthy apps without replicas BenchmarkRestart adds")
+	restartProfiles = flag.String("restart-profiles", "", "a folder for BenchmarkRestart's profiles of heap and CPU")
+)
 
 // BenchmarkRestart releases each app up to its pause, by a separate commit for each app, and stops gitrollout. Then a
 // commit reverts one release, and a new process rolls the app back, while each Git request takes 100 ms more. The
 // output has the rollback's time since the process's start and since its first poll of Git, and the number of Git
-// requests. The rollback must not wait for the rendering of all other apps. No measured time fails the benchmark.
+// requests. The rollback must not wait for the rendering of all other apps. With -idle-apps, the output also has the
+// memory and the costs of a poll and of a push. No measured time fails the benchmark.
 func BenchmarkRestart(b *testing.B) {
-	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
+	f := newGatedFleet(b, testcluster.Shared(b), *restartApps, *idleApps)
+	began := time.Now()
 	f.start()
+	if *idleApps > 0 {
+		f.awaitRest(began)
+		f.printMemory("first")
+	}
 	f.awaitTag("v1", f.apps...)
+	if *idleApps > 0 {
+		f.measurePolls()
+		f.measurePushes()
+	}
 	for _, app := range f.apps {
 		f.writeGated("v2", app)
 		f.repo.Git("add", "apps/"+app)
@@ -42,7 +56,8 @@ func BenchmarkRestart(b *testing.B) {
 	back := f.apps[len(f.apps)/2]
 	f.writeGated("v1", back)
 	f.repo.Commit("revert " + back)
-	asked, began := len(f.server.Requests()), time.Now()
+	asked := len(f.server.Requests())
+	began = time.Now()
 	f.start()
 	for len(f.server.Requests()) == asked {
 		time.Sleep(time.Millisecond)
@@ -59,26 +74,34 @@ func BenchmarkRestart(b *testing.B) {
 	for f.tag(back) != "v1" {
 		time.Sleep(10 * time.Millisecond)
 	}
-	taken := time.Since(began)
+	taken, cpu := time.Since(began), f.costs().cpu
 	requests := len(f.server.Requests()) - asked
-	f.stop()
-
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(taken.Seconds(), "s/retreat")
 	fmt.Printf("\n%d apps, each of a separate commit, Git 100 ms away: after the start of a new process the first request to Git after %s, "+
-		"the first look at Git after %s, the rollback in the cluster after %s and %d requests, %s after the look\n\n",
-		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
+		"the first look at Git after %s, the rollback in the cluster after %s, %s of CPU and %d requests, %s after the look\n\n",
+		len(f.apps), seconds(first), seconds(ready), seconds(taken), seconds(cpu), requests, seconds(taken-ready))
+	if *idleApps > 0 {
+		f.server.Fault(gittest.Faults{})
+		f.awaitRest(began)
+		f.printMemory("second")
+	}
+	f.stop()
 }
 
 // newGatedFleet returns a fleet of n apps with one pod each. At the pause, each app also has one pod of the new version.
-func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
+// Further apps have no replicas, and records that call the apps healthy.
+func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n, idle int) *fleet {
 	b.Helper()
-	f := emptyFleet(b, kube, "")
+	entries, namespaces := idleNamespaces(b, kube, idle)
+	f := emptyFleet(b, kube, entries)
+	f.pprof = freeAddress(b)
+	records := f.writeIdle(namespaces, idle)
 	for i := range n {
 		f.apps = append(f.apps, fmt.Sprintf("shop-%04d", i))
 		f.writeGated("v1", f.apps[i])
 	}
-	f.repo.Commit("first versions")
+	records(f.repo.Commit("first versions"))
 	return f
 }
 
