@@ -50,10 +50,16 @@ func (w *world) startGated(at ...int) *gate {
 	for _, n := range at {
 		g.at[n] = true
 	}
+	w.startBehind(g)
+	return g
+}
+
+// startBehind starts gitrollout with a gate before the API server and the Git server.
+func (w *world) startBehind(g *gate, flags ...string) *world {
+	w.t.Helper()
 	remote, err := url.Parse(w.server.URL)
 	must(w.t, err)
-	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(w.t, g.kube.URL))
-	return g
+	return w.start(append(flags, "--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(w.t, g.kube.URL))...)
 }
 
 func changesCluster(r *http.Request) bool {

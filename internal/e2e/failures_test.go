@@ -87,7 +87,7 @@ func TestDrained(t *testing.T) {
 }
 
 // TestAReplicaWakesUp suspends the leader's process while it pushes a record, as if its machine were suspended. Another replica starts the
-// next release. When the suspended process resumes, it does not apply its record, writes nothing and exits.
+// next release. When the suspended process resumes, it does not apply its record, sends no write to the API server or to Git, and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -105,10 +105,16 @@ func TestAReplicaWakesUp(t *testing.T) {
 		}
 		stopped <- old
 	}})
-	started <- []*world{w.start(flags...), w.twin().start(flags...)}
+	first, second := newGate(t, w), newGate(t, w)
+	replicas := []*world{w.startBehind(first, flags...), w.twin().startBehind(second, flags...)}
+	started <- replicas
 	w.awaitHealthy(w.repo.Head())
 	old := <-stopped
-	was := len(old.log.String())
+	sent := first
+	if old == replicas[1] {
+		sent = second
+	}
+	was, written := len(old.log.String()), len(sent.effects())
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	recorded := w.repo.Ref(w.stateBranch())
@@ -126,6 +132,11 @@ func TestAReplicaWakesUp(t *testing.T) {
 	if strings.Contains(log, "commit="+commit) || !isTold {
 		t.Errorf("its log after it woke up:\n%s", log)
 	}
+	if written < 3 { // two pushes and the Deployment
+		t.Errorf("the gate has seen only %q", sent.effects())
+	}
+	writes := slices.DeleteFunc(sent.effects()[written:], func(name string) bool { return strings.Contains(name, "/leases") })
+	compare.CheckNamed(t, "writes after it woke up", 0, len(writes))
 	compare.CheckNamed(t, "the state branch after it woke up", recorded, w.repo.Ref(w.stateBranch()))
 	w.pods.stays(t, time.Second)
 	w.promote().awaitHealthy(commit)
