@@ -274,7 +274,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		if isAll || !a.same(was.apps[name]) {
 			touched = append(touched, name)
 		}
-		if a.removed == nil && !a.unread && l.mayHandle(name) { // an unread app has no namespace yet
+		if moved && a.removed == nil && !a.unread && l.mayHandle(name) { // an unread app has no namespace yet
 			listed = append(listed, a.App)
 		}
 	}

@@ -78,13 +78,19 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of a fetched head, and makes changed apps due.
+// look queues renders of a fetched head for apps whose files may have changed.
 func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, app := range apps {
-		if !c.heads[app.Name].isOf(tree, app, c.reader.Policy.Load()) {
+		h, policy := c.heads[app.Name], c.reader.Policy.Load()
+		switch {
+		case h.isOf(tree, app, policy):
+		case h != nil && h.of == h.want && h.app == app && h.policy == policy && h.head.Render != nil &&
+			c.reader.IsSameHead(tree, h.head.Render):
+			h.of, h.want = tree.Commit().ID, tree.Commit().ID
+		default:
 			c.wantHead(tree, line, app)
 		}
 	}
@@ -259,9 +265,9 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
+		c.updateOwners(j.app.Name, was.Render, made.Render)
 	}
 	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
-	c.updateOwners(j.app.Name, was.Render, h.head.Render)
 	if h.head.Render != nil {
 		c.index.Set(j.app.Name, h.head.Render.Files)
 	}

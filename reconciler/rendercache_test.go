@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // shelf is both a Git mirror and a renderer that lists its renders. Renders of two commits differ unless the map "same" says otherwise.
@@ -132,6 +133,76 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
+}
+
+// remembering is a shelf that knows, without a render, which files a commit changes: only those of the given app.
+type remembering struct {
+	*shelf
+	changes string
+}
+
+func (m remembering) IsSame(_ rollout.Tree, was *rollout.Render) bool {
+	return was.App.Name != m.changes
+}
+
+// TestUnchangedAppsAreNotQueued checks that a push to one of a thousand apps renders only this app, and that the other
+// apps' heads keep their commit.
+func TestUnchangedAppsAreNotQueued(t *testing.T) {
+	s, _ := newShelf("old", "new")
+	r := New(Options{Repository: s, Renderer: remembering{s, "app7"}, Log: slog.New(slog.DiscardHandler)})
+	var apps []rollout.App
+	for i := range 1000 {
+		apps = append(apps, app(fmt.Sprint("app", i)))
+	}
+	r.renders.look(readable("old"), nil, apps)
+	r.renders.drain()
+	s.rendered = nil
+	v := at("old", "new")
+	r.renders.look(v.branch.Tree, v.line, apps)
+	compare.CheckNamed(t, "queued", 1, len(r.renders.queue.jobs))
+	r.renders.drain()
+	compare.CheckNamed(t, "rendered", []string{"app7 new", "app7 old"}, s.rendered)
+	wantHead(t, r, v, "app7", "new")
+	if head, ready := r.renders.head(v, app("app8")); !ready || head.Render.Commit.ID != "old" {
+		t.Errorf("the head of app8 is %+v, ready %t", head, ready)
+	}
+	compare.CheckNamed(t, "room for jobs after the last", 0, cap(r.renders.queue.jobs))
+}
+
+// TestUnchangedObjectsKeepTheirOwners checks that a head with equal objects costs no work for each object.
+func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
+	_, r := newShelf()
+	made := strategies.Head{Render: &rollout.Render{App: app("shop"), Digest: "d"}}
+	for i := range 1000 {
+		made.Render.Objects = append(made.Render.Objects, object("v1", "ConfigMap", fmt.Sprint("c", i)))
+	}
+	r.renders.look(readable("head"), nil, []rollout.App{app("shop")})
+	again := func() { r.renders.headIs(job{what: what{app("shop"), "head", true}}, made, nil) }
+	again()
+	compare.CheckNamed(t, "objects with owners", 1000, len(r.renders.named))
+	if n := testing.AllocsPerRun(10, again); n > 5 {
+		t.Errorf("%v allocations for an unchanged head", n)
+	}
+}
+
+// TestARecordsCommitCopiesNoApps checks that a fetch with a new record and an unchanged head does not copy the list of apps.
+func TestARecordsCommitCopiesNoApps(t *testing.T) {
+	_, r := newShelf()
+	v := at("head")
+	v.apps = map[string]*appView{}
+	for i := range 1000 {
+		a := app(fmt.Sprint("app", i))
+		v.apps[a.Name] = &appView{App: a}
+	}
+	next := *v
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			r.in.publish(v, &next, nil, false)
+		}
+	})
+	if perApp := result.AllocedBytesPerOp() / 1000; perApp > 100 {
+		t.Errorf("%d bytes for each app", perApp)
+	}
 }
 
 // TestAppsThatAreCalledBackComeFirst checks that, after a restart, apps with a reverted or aborted release are rendered before other apps

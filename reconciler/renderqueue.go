@@ -79,7 +79,9 @@ func (q *renderQueue) next() (j job, exists bool) {
 		}
 		j = (*from)[i]
 		copy((*from)[1:i+1], (*from)[:i])
-		*from = (*from)[1:]
+		if *from = (*from)[1:]; len(*from) == 0 {
+			*from = nil // frees the array
+		}
 		delete(q.known, j.what)
 		q.busy[j.app.Name] = true
 		return j, true

@@ -51,9 +51,7 @@ func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 // Render renders an app at a commit, from the cache if the build's paths are unchanged. An InvalidError is a mistake in
 // the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built := app
-	// These do not change the objects.
-	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
+	built := keyOf(app)
 	found, err := r.find(tree, built)
 	if err != nil {
 		return nil, err
@@ -74,6 +72,18 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	out.App, out.Commit = app, commit
 	out.App.Sealed = false
 	return &out, nil
+}
+
+// keyOf clears fields that do not change the objects.
+func keyOf(app rollout.App) rollout.App {
+	app.Namespaces, app.ClusterResources, app.ServiceAccount = "", "", ""
+	return app
+}
+
+// IsSame reports, without a build, whether a render is known to be the render at another commit.
+func (r *Renderer) IsSame(tree rollout.Tree, was *rollout.Render) bool {
+	found, err := r.find(tree, keyOf(was.App))
+	return err == nil && found != nil && found.invalid == nil && found.render.Digest == was.Digest
 }
 
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
@@ -106,9 +116,14 @@ func (r *Renderer) keep(c *cached) {
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.cache, func(name string, _ []*cached) bool {
-		return len(r.cache) > len(apps) && !slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == name })
-	})
+	if len(r.cache) <= len(apps) {
+		return
+	}
+	listed := make(map[string]bool, len(apps))
+	for _, a := range apps {
+		listed[a.Name] = true
+	}
+	maps.DeleteFunc(r.cache, func(name string, _ []*cached) bool { return len(r.cache) > len(apps) && !listed[name] })
 }
 
 func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {

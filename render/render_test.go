@@ -217,6 +217,28 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
 }
 
+// TestIsSame checks that the cache knows, without a build, whether a render is still the render of a commit.
+func TestIsSame(t *testing.T) {
+	files, apps := manyApps(2)
+	r := New(InProcess{})
+	was := mustRender(t, r, files, apps[0])
+	for name, tc := range map[string]struct {
+		files map[string]string
+		app   rollout.App
+		want  bool
+	}{
+		"the same files":     {files, apps[0], true},
+		"another app's file": {with(files, apps[1].Path+"/kustomization.yaml", ""), apps[0], true},
+		"its own file":       {with(files, apps[0].Path+"/kustomization.yaml", ""), apps[0], false},
+		"an unknown app":     {files, apps[1], false},
+	} {
+		again := *was
+		again.App = tc.app
+		compare.CheckNamed(t, name, tc.want, r.IsSame(newTree(tc.files), &again))
+	}
+	compare.CheckNamed(t, "builds", 1, r.Builds())
+}
+
 // TestChartThatComesBack checks that a folder is rendered again after its Chart.yaml was added.
 func TestChartThatComesBack(t *testing.T) {
 	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})

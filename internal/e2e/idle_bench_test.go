@@ -55,7 +55,7 @@ func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit st
 		var stream strings.Builder
 		stream.WriteString("commit refs/heads/gitrollout/state/test\ncommitter a <a@b> 1000000000 +0000\ndata 5\nstate\n")
 		for _, s := range all {
-			s.Source, s.Stable.Commit = commit, commit
+			s.Source = commit
 			data, err := s.Encode()
 			must(f.b, err)
 			fmt.Fprintf(&stream, "M 644 inline %s\ndata %d\n%s\n", rollout.StatePath(s.App), len(data), data)
@@ -75,8 +75,7 @@ func (f *fleet) writeIdleApp(folder, name, version, namespace string) rollout.St
 			"---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\nspec: {selector: {app: %[1]s}, ports: [{port: 80}]}\n", name),
 	}
 	f.repo.Write(files)
-	stable := rollout.Release{Author: "Ann <ann@example.com>", Subject: "first versions", Since: time.Unix(1_000_000_000, 0).UTC()}
-	return rollout.State{App: name, Path: folder, Serial: 1, Phase: rollout.Healthy, Stable: &stable, Inventory: []rollout.Ref{
+	return rollout.State{App: name, Path: folder, Serial: 1, Phase: rollout.Healthy, Inventory: []rollout.Ref{
 		{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: name}, {Kind: "Service", Namespace: namespace, Name: name}}}
 }
 
@@ -122,9 +121,11 @@ func (f *fleet) printMemory(process string) {
 // profile writes a profile to restartProfiles.
 func (f *fleet) profile(what, process string) {
 	f.b.Helper()
-	if *restartProfiles != "" {
-		_, profile := getPage(f.b, "http://"+f.pprof+"/debug/pprof/"+what)
-		must(f.b, os.WriteFile(filepath.Join(*restartProfiles, process+"."+what[:4]), []byte(profile), 0o600))
+	for ; *restartProfiles != ""; time.Sleep(100 * time.Millisecond) { // until the program serves, and the last profile has ended
+		if code, profile := getPage(f.b, "http://"+f.pprof+"/debug/pprof/"+what); code == http.StatusOK {
+			must(f.b, os.WriteFile(filepath.Join(*restartProfiles, process+"."+what[:4]), []byte(profile), 0o600))
+			return
+		}
 	}
 }
 

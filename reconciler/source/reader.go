@@ -142,16 +142,30 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 // RenderHead renders an app at the head. A forbidden object gives an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
-	if err == nil && len(r.within) > 0 {
-		err = render.Reach(tree, built, r.within)
-	}
 	if err == nil {
-		err = policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
+		err = r.allow(tree, built)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return built, nil
+}
+
+func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
+	if len(r.within) > 0 {
+		if err := render.Reach(tree, built, r.within); err != nil {
+			return err
+		}
+	}
+	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
+}
+
+// IsSameHead reports, without a build, whether a head's render is known to be RenderHead's at a newer head.
+func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
+	f, remembers := r.renderer.(interface {
+		IsSame(tree rollout.Tree, was *rollout.Render) bool
+	})
+	return remembers && f.IsSame(tree, was) && r.allow(tree, was) == nil
 }
 
 // Each calls do(0) to do(n-1), at most "most" at once, and waits for all.
