@@ -234,6 +234,11 @@ func (l *poller) findApps(was, next *gitView) {
 			a.promotion.File.Author = a.promotion.By.Author
 		}
 		a.calendar = next.branch.Calendar(name)
+		// A transition keeps its view until its push ends, so views share unchanged apps. holdUnverified changes apps.
+		if next.refused == nil && was != nil && a.same(was.apps[name]) && a.promotion == was.apps[name].promotion &&
+			a.removedBy == was.apps[name].removedBy {
+			next.apps[name] = was.apps[name]
+		}
 	}
 }
 

@@ -205,6 +205,22 @@ func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	}
 }
 
+// TestViewsShareApps checks that a view after a record's commit has the former view's apps, but for an app with a new calendar.
+func TestViewsShareApps(t *testing.T) {
+	_, r := newShelf()
+	v := at("head")
+	v.branch.Apps = []rollout.App{app("shop"), app("till")}
+	r.in.findApps(nil, v)
+	next := *v
+	v.apps["till"].calendar.Freeze = &rollout.Freeze{}
+	r.in.findApps(v, &next)
+	compare.CheckNamed(t, "the app without a change is shared", true, next.apps["shop"] == v.apps["shop"])
+	compare.CheckNamed(t, "the app with a change is shared", false, next.apps["till"] == v.apps["till"])
+	next.refused = &rollout.Refusal{}
+	r.in.findApps(v, &next)
+	compare.CheckNamed(t, "an app is shared that holdUnverified changes", false, next.apps["shop"] == v.apps["shop"])
+}
+
 // TestAppsThatAreCalledBackComeFirst checks that, after a restart, apps with a reverted or aborted release are rendered before other apps
 // in flight.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {

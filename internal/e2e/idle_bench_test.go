@@ -22,6 +22,7 @@ const (
 	idlePolls  = 20
 	idlePushes = 12
 	perSpace   = 1000 // apps in one namespace
+	servesEach = 10   // one of so many apps has a Deployment, because the control plane is slower than gitrollout
 )
 
 // idleNamespaces creates the namespaces of idle apps, and returns their entries of the configuration.
@@ -41,12 +42,12 @@ func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit st
 	var all []rollout.State
 	for i := range apps {
 		group, name := fmt.Sprintf("%02d", i%perSpace/100), fmt.Sprintf("idle-%05d", i)
-		s := f.writeIdleApp(fmt.Sprintf("idle/%d/%s/%s", i/perSpace, group, name), name, "v1", namespaces[i/perSpace])
+		s := f.writeIdleApp(fmt.Sprintf("idle/%d/%s/%s", i/perSpace, group, name), name, "v1", namespaces[i/perSpace], i%servesEach == 0)
 		s.App = group + "-" + name // the names of the folders that the entry's stars match
 		all = append(all, s)
 	}
 	if apps > 0 {
-		f.writeIdleApp("apps/pushed", "pushed", "v0", f.ns)
+		f.writeIdleApp("apps/pushed", "pushed", "v0", f.ns, true)
 	}
 	return func(commit string) {
 		if apps == 0 {
@@ -64,19 +65,20 @@ func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit st
 	}
 }
 
-// writeIdleApp writes the files of an app with a Deployment without replicas and a Service. It returns the app's record
-// without a commit.
-func (f *fleet) writeIdleApp(folder, name, version, namespace string) rollout.State {
+// writeIdleApp writes the files of an app with a ConfigMap, or with a Deployment without replicas and a Service. It
+// returns the app's record without a commit.
+func (f *fleet) writeIdleApp(folder, name, version, namespace string, serves bool) rollout.State {
 	f.b.Helper()
-	deployment := benchDeployment(name, version, 0)
-	files := map[string]string{
-		folder + "/kustomization.yaml": "resources:\n- app.yaml\n",
-		folder + "/app.yaml": deployment + fmt.Sprintf(
-			"---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\nspec: {selector: {app: %[1]s}, ports: [{port: 80}]}\n", name),
+	manifest := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {version: %s}\n", name, version)
+	inventory := []rollout.Ref{{Kind: "ConfigMap", Namespace: namespace, Name: name}}
+	if serves {
+		manifest = benchDeployment(name, version, 0) + fmt.Sprintf("---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\n"+
+			"spec: {selector: {app: %[1]s}, ports: [{port: 80}]}\n", name)
+		inventory = []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: name},
+			{Kind: "Service", Namespace: namespace, Name: name}}
 	}
-	f.repo.Write(files)
-	return rollout.State{App: name, Path: folder, Serial: 1, Phase: rollout.Healthy, Inventory: []rollout.Ref{
-		{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: name}, {Kind: "Service", Namespace: namespace, Name: name}}}
+	f.repo.Write(map[string]string{folder + "/kustomization.yaml": "resources:\n- app.yaml\n", folder + "/app.yaml": manifest})
+	return rollout.State{App: name, Path: folder, Serial: 1, Phase: rollout.Healthy, Inventory: inventory}
 }
 
 // awaitRest waits until the program has rendered all apps, and has written nothing for five seconds.
@@ -151,7 +153,7 @@ func (f *fleet) measurePushes() {
 	go f.profile("profile?seconds=30", "pushes")
 	for i := range idlePushes {
 		version := fmt.Sprintf("v%d", i+1)
-		f.writeIdleApp("apps/pushed", "pushed", version, f.ns)
+		f.writeIdleApp("apps/pushed", "pushed", version, f.ns, true)
 		f.repo.Git("add", "apps/pushed")
 		f.repo.Git("commit", "-q", "-m", version)
 		f.repo.Push()
