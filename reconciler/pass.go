@@ -23,7 +23,7 @@ type appCache struct {
 	health  strategies.Health
 	routing routing
 	pending *strategies.Decision // applied but unrecorded rollback, or nil
-	on      rollout.State        // pending was decided from this record
+	on      *rollout.State       // pending was decided from this record; a pointer, because few apps have one
 	told    bool
 	failing time.Time // start of the failed passes, or zero
 	kept    error     // by the last prune

@@ -65,10 +65,11 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 
 // leave drops a pruned app's record if only data and other apps' objects remain, to free the name.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
-	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
+	// isOfAnother reads all records, so passes of other apps must not call it.
+	leaves = t.app.removed != nil && t.app.prunes && !slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
 	})
-	if leaves = t.app.removed != nil && t.app.prunes && !isLeft; leaves {
+	if leaves {
 		d.Subject = t.app.Name + " has left Git and the cluster"
 	}
 	return d, leaves, nil

@@ -103,7 +103,7 @@ func New(o Options) *Reconciler {
 	}
 	current := func() *gitView { return r.in.current() }
 	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
-	states := &stateStore{Options: &r.Options, apps: map[string]appState{}, proposals: map[string]string{}}
+	states := &stateStore{Options: &r.Options, apps: map[string]appState{}, failed: map[string]bool{}, proposals: map[string]string{}}
 	queue := &renderQueue{isInFlight: states.isInFlight, known: map[what]bool{}, busy: map[string]bool{}}
 	queue.news = sync.NewCond(&queue.mu)
 	blame := &blame{reader: reader, wanted: r.want, unblamed: map[string]string{}, authors: map[string]authorship{}}
@@ -167,7 +167,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	}
 	if t.decision.Rollback {
 		t.applied = &s.decision
-		s.cache.pending, s.cache.on = t.applied, t.before
+		s.cache.pending, s.cache.on = t.applied, new(t.before)
 	}
 	r.measure(t, t.before)
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
@@ -198,7 +198,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
 		// The rollback was decided from the state after the advance.
-		m.on, m.pending.State.Serial = done.after, done.after.Serial
+		m.on, m.pending.State.Serial = new(done.after), done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
 		func() {

@@ -205,6 +205,15 @@ func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	}
 }
 
+// TestAPassReadsNoOtherRecords checks that a pass of an app in Git does not search other apps' records, as a removed app's pass does. Without
+// records, a search panics.
+func TestAPassReadsNoOtherRecords(t *testing.T) {
+	d := strategies.Decision{State: rollout.State{Inventory: []rollout.Ref{{Kind: "Service", Namespace: "shop", Name: "shop"}}}}
+	_, leaves, err := (&applier{}).leave(transition{app: &appView{App: app("shop")}}, d)
+	must(t, err)
+	compare.CheckNamed(t, "an app in Git leaves", false, leaves)
+}
+
 // TestViewsShareApps checks that a view after a record's commit has the former view's apps, but for an app with a new calendar.
 func TestViewsShareApps(t *testing.T) {
 	_, r := newShelf()

@@ -23,6 +23,7 @@ type stateStore struct {
 	isPushing bool              // the fetched head may differ from the record
 	proposals map[string]string // commits by branch
 	apps      map[string]appState
+	failed    map[string]bool // apps that had an error, so that a poll does not search all apps
 	isClaimed bool
 	writer    rollout.Writer // in cluster.yaml
 	epoch     int            // of this process; 0 before its first commit
@@ -146,7 +147,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	was, id := r.apps[name], states.Files()[name]
 	s, err := states.Of(name)
 	if err != nil {
-		r.apps[name] = appState{was.state, id, err}
+		r.apps[name], r.failed[name] = appState{was.state, id, err}, true
 		r.Log.Error("app is left alone: its state cannot be read", "app", name, "error", err)
 		return true
 	}
@@ -240,9 +241,9 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 func (r *stateStore) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, e := range r.apps {
-		if e.err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", name, e.err))
+	for name := range r.failed {
+		if err := r.apps[name].err; err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", name, err))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,29 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	compare.CheckNamed(t, "apps", 1, len(r.cache))
 	r.KeepOnly(nil)
 	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
+}
+
+// TestClosuresAreSmall limits the memory of the paths of an app's build, because the cache has these paths of all apps.
+func TestClosuresAreSmall(t *testing.T) {
+	looked := Looked{At: []string{"apps/00/shop", "apps/00/shop/kustomization.yaml", "apps/00/shop/kustomization.yml",
+		"apps/00/shop/Kustomization", "apps/00/shop/app.yaml", "apps/00/shop/rollout.yaml"}}
+	tree := newTree(map[string]string{"apps/00/shop/kustomization.yaml": "", "apps/00/shop/app.yaml": "", "apps/00/shop/rollout.yaml": ""})
+	var held []*closure
+	var before, after runtime.MemStats
+	const apps = 1000
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range apps {
+		c, err := newClosure(looked, tree)
+		must(t, err)
+		held = append(held, c)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if perApp := int64(after.HeapAlloc-before.HeapAlloc) / apps; perApp > 1300 {
+		t.Errorf("%d bytes for each app", perApp)
+	}
+	runtime.KeepAlive(held)
 }
 
 // TestIsSame checks that the cache knows, without a build, whether a render is still the render of a commit.

@@ -36,7 +36,8 @@ func BenchmarkReconcilers(b *testing.B) {
 	var all []*pusher
 	for i := range *reconcilers {
 		p := newPusher(b, url, fmt.Sprintf("c%03d", i))
-		repo.Write(map[string]string{rollout.ConfigPath(p.name): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/shop\n  namespace: shop\n"})
+		repo.Write(map[string]string{rollout.ConfigPath(p.name): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
+			"apps:\n- path: apps/shop\n  namespace: shop\n"})
 		all = append(all, p)
 	}
 	for i, what := range []string{"first versions", "a new version"} {
