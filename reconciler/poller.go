@@ -88,7 +88,7 @@ func (a *appView) named(s rollout.State) *appView {
 }
 
 func (a *appView) same(b *appView) bool {
-	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
+	return a == b || b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
 		sameText(a.removed, b.removed) && a.unread == b.unread && a.prunes == b.prunes &&
 		sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
 }
@@ -213,40 +213,46 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 }
 
 func (l *poller) findApps(was, next *gitView) {
-	next.apps = map[string]*appView{}
+	next.apps = make(map[string]*appView, len(next.branch.Apps))
 	for _, a := range next.branch.Apps {
-		next.apps[a.Name] = &appView{App: a}
+		next.apps[a.Name] = l.withDecisions(was, next, appView{App: a})
 	}
 	for _, name := range l.states.names() {
 		if next.apps[name] == nil {
-			next.apps[name], next.gone = l.removedApp(was, next, name), append(next.gone, name)
-		}
-	}
-	for name, a := range next.apps {
-		e, _ := l.states.of(name)
-		a.promotion = next.branch.Promotion(e.state.Named(a.App))
-		if before := was.promotionOf(name); before.ID == a.promotion.ID {
-			a.promotion.By = before.By
-		} else if was != nil {
-			a.promotion.By = changed(next.line, a.promotion.Path)
-		}
-		if a.promotion.File != nil {
-			a.promotion.File.Author = a.promotion.By.Author
-		}
-		a.calendar = next.branch.Calendar(name)
-		// A transition keeps its view until its push ends, so views share unchanged apps. holdUnverified changes apps.
-		if next.refused == nil && was != nil && a.same(was.apps[name]) && a.promotion == was.apps[name].promotion &&
-			a.removedBy == was.apps[name].removedBy {
-			next.apps[name] = was.apps[name]
+			next.apps[name] = l.withDecisions(was, next, l.removedApp(was, next, name))
+			next.gone = append(next.gone, name)
 		}
 	}
 }
 
-func (l *poller) removedApp(was, next *gitView, name string) *appView {
+// withDecisions adds an app's promotion and calendar. It returns the former view's app if nothing has changed: a
+// transition keeps its view until its push ends, so views share apps. holdUnverified changes apps, so it shares none.
+func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
+	e, _ := l.states.of(a.Name)
+	a.promotion = next.branch.Promotion(e.state.Named(a.App))
+	if before := was.promotionOf(a.Name); before.ID == a.promotion.ID {
+		a.promotion.By = before.By
+	} else if was != nil {
+		a.promotion.By = changed(next.line, a.promotion.Path)
+	}
+	if a.promotion.File != nil {
+		a.promotion.File.Author = a.promotion.By.Author
+	}
+	a.calendar = next.branch.Calendar(a.Name)
+	if was != nil && next.refused == nil {
+		b := was.apps[a.Name]
+		if a.same(b) && a.promotion == b.promotion && a.removedBy == b.removedBy {
+			return b
+		}
+	}
+	return new(a)
+}
+
+func (l *poller) removedApp(was, next *gitView, name string) (a appView) {
 	e, _ := l.states.of(name)
-	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
+	a.App = rollout.App{Name: name, Path: e.state.Path}
 	if next.branch.Config == nil {
-		l.viewOfRecord(a, next.branch)
+		l.viewOfRecord(&a, next.branch)
 		return a
 	}
 	if was != nil && was.apps[name] != nil {

@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 
 // FindAll returns the apps, and the folders that cannot be apps. Of folders with equal app names, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
-	apps, byName := []rollout.App{}, map[string]rollout.App{}
+	apps, paths := []rollout.App{}, map[string]string{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
 		links, err := linksTo(tree, glob)
@@ -62,14 +62,14 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 				unnamed = append(unnamed, InvalidName{dir, err})
 				continue
 			}
-			other, taken := byName[app.Name]
+			other, taken := paths[app.Name]
 			switch {
 			case !taken:
-				byName[app.Name] = app
+				paths[app.Name] = app.Path
 				apps = append(apps, app)
-			case other.Path != app.Path: // with equal paths, the earlier entry applies
+			case other != app.Path: // with equal paths, the earlier entry applies
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
-					other.Path, app.Path, app.Name).WithFix("give one app another name")})
+					other, app.Path, app.Name).WithFix("give one app another name")})
 			}
 		}
 	}
