@@ -208,9 +208,9 @@ fmt-check:
 simulate: ## Run the reconciler through SEEDS (1000) random runs in simulated worlds; prints how to replay a failure
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
-bench: build localcluster kubectl ## Compare polls and pushes with git pull | kustomize | kubectl apply, a large repository with git, and fifty releases with one (BENCH=pattern)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker
-	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
+bench: build localcluster kubectl ## Compare polls and pushes with git pull | kustomize | kubectl apply, a large repository with git, and fifty releases with one (BENCH=pattern, SIZES=flags of Restart)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker ./simulate
+	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 60m . $(SIZES)
 
 hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth app pushes bombs; compare with releases without the tenth
 	cd $(E2E) && GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout $(GO) test -count=1 -v -run 'TestHostileHour$$' -hostile $(HOSTILE) -timeout 60m .

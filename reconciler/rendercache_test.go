@@ -205,8 +205,8 @@ func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	}
 }
 
-// TestAPassReadsNoOtherRecords checks that a pass of an app in Git does not search other apps' records, as a removed app's pass does. Without
-// records, a search panics.
+// TestAPassReadsNoOtherRecords checks that a pass of an app in Git does not search other apps' records, as a removed
+// app's pass does. Without records, a search panics.
 func TestAPassReadsNoOtherRecords(t *testing.T) {
 	d := strategies.Decision{State: rollout.State{Inventory: []rollout.Ref{{Kind: "Service", Namespace: "shop", Name: "shop"}}}}
 	_, leaves, err := (&applier{}).leave(transition{app: &appView{App: app("shop")}}, d)

@@ -143,7 +143,8 @@ func (f *fleet) measurePolls() {
 	cost, n := f.costs(), len(f.server.Requests())-asked
 	sent, received := f.server.Bytes()
 	fmt.Printf("idle poll: %d bytes sent, %d received, %.1f ms of CPU, %d API requests in %d polls\n", (sent-in)/int64(n),
-		(received-out)/int64(n), float64((cost.cpu-before.cpu).Microseconds())/1000/float64(n), cost.reads-before.reads+cost.writes-before.writes, n)
+		(received-out)/int64(n), float64((cost.cpu-before.cpu).Microseconds())/1000/float64(n),
+		cost.reads-before.reads+cost.writes-before.writes, n)
 }
 
 // measurePushes prints the time from a push of one app to its new template in the cluster, and the CPU time of a push.
