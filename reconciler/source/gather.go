@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 		g.Know(kinds)
 	}
 	if g.Observe != nil {
-		in.Observed = g.Observe(in.App.Name, Workloads(*in), Routes(*in))
+		in.Observed = g.Observe(in.App.Name, Workloads(*in), routesOf(*in))
 	}
 }
 
@@ -98,8 +98,8 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// Routes returns objects with a status from a router.
-func Routes(in strategies.Input) []rollout.Ref {
+// routesOf returns objects with a status from a router.
+func routesOf(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)
 	}

@@ -549,9 +549,9 @@ func TestLook(t *testing.T) {
 		}
 	}
 	// Routes uses the head's routes. Without a render of the head, it uses the routes of the recorded commit.
-	compare.CheckNamed(t, "routes", 1, len(Routes(strategies.Input{Source: routed("gate")})))
+	compare.CheckNamed(t, "routes", 1, len(routesOf(strategies.Input{Source: routed("gate")})))
 	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
-	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
+	compare.CheckNamed(t, "routes that Git asks for", 0, len(routesOf(without)))
 }
 
 // TestKindsAreMadeKnown checks that Look passes the workload kinds of Rollout documents to Know before it calls Observe. The kinds come
