@@ -114,10 +114,11 @@ func TestAReplicaWakesUp(t *testing.T) {
 	if old == replicas[1] {
 		sent = second
 	}
-	was, written := len(old.log.String()), len(sent.effects())
+	was := len(old.log.String())
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	recorded := w.repo.Ref(w.stateBranch())
+	written := len(sent.effects()) // with requests from before the stop that arrived later
 	must(t, old.process.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-old.exited:
@@ -136,7 +137,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 		t.Errorf("the gate has seen only %q", sent.effects())
 	}
 	writes := slices.DeleteFunc(sent.effects()[written:], func(name string) bool { return strings.Contains(name, "/leases") })
-	compare.CheckNamed(t, "writes after it woke up", 0, len(writes))
+	compare.CheckNamed(t, "writes after it woke up", []string{}, writes)
 	compare.CheckNamed(t, "the state branch after it woke up", recorded, w.repo.Ref(w.stateBranch()))
 	w.pods.stays(t, time.Second)
 	w.promote().awaitHealthy(commit)
