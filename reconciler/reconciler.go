@@ -103,7 +103,9 @@ func New(o Options) *Reconciler {
 	}
 	current := func() *gitView { return r.in.current() }
 	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
-	states := &stateStore{Options: &r.Options, apps: map[string]appState{}, failed: map[string]bool{}, proposals: map[string]string{}}
+	states := &stateStore{
+		Options: &r.Options, apps: map[string]appState{}, failed: map[string]bool{}, proposals: map[string]string{},
+	}
 	queue := &renderQueue{isInFlight: states.isInFlight, known: map[what]bool{}, busy: map[string]bool{}}
 	queue.news = sync.NewCond(&queue.mu)
 	blame := &blame{reader: reader, wanted: r.want, unblamed: map[string]string{}, authors: map[string]authorship{}}
