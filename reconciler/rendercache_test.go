@@ -135,7 +135,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// remembering is a shelf that knows, without a render, which files a commit changes: only those of the given app.
+// remembering is a shelf that knows, without a render, which files a commit changes: only files of the given app.
 type remembering struct {
 	*shelf
 	changes string
