@@ -2,8 +2,8 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns an app's workloads and routes from the watch caches, including earlier Applies, without missing
-// objects and unwatched kinds. If a watch fails, the result is the last known state, and Unseen the reason.
+// Observe returns an app's workloads and routes from the watch caches, which include earlier Applies. The result lacks
+// missing objects and unwatched kinds. If a watch fails, the result has the last known state, and Unseen the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

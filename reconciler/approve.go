@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question has the blob id of the file and the commit id of main.
+// question names a promotion file to approve: file is the file's blob id, and main the branch's commit id.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {

@@ -50,7 +50,7 @@ func promValue(from string, body []byte, c *analysis.Compare) (value any, warnin
 		values, err := read(from, answered.Data.Result)
 		return values, answered.Warnings, err
 	case "streams":
-		return nil, nil, errors.New("the query asks for lines of a log; ask for a number, as in sum(count_over_time(…[5m]))")
+		return nil, nil, errors.New("the query returns log lines; query a number, as in sum(count_over_time(…[5m]))")
 	case "string":
 		return nil, nil, errors.New("the query's result is a text; ask for a number")
 	default:

@@ -77,7 +77,7 @@ type Span time.Duration
 // MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String returns Go's form: 1h30m0s.
+// String formats the duration as time.Duration does, such as 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is an app at a commit.

@@ -11,11 +11,11 @@ import (
 // WorkingCopy is a clone's folder. Its changes become a commit on a pushed branch.
 type WorkingCopy string
 
-// Clean returns an error for changes, which a proposal would include.
+// Clean returns an error if the working copy has changes, because a proposal would include these changes.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
-		return errors.New("the working copy has other changes, which would be proposed too: commit or stash them")
+		return errors.New("the working copy has changes, which the proposal would include: commit or stash these changes")
 	}
 	return err
 }

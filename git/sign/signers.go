@@ -143,7 +143,7 @@ func (s *Signers) allows(key []byte, at time.Time) (principal string, err error)
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {
 		bounded := func(valid string, bound time.Time) error {
-			return fmt.Errorf("the key of %s in %s %s %s, and the time of the commit is %s",
+			return fmt.Errorf("the key of %s in %s %s %s, but the commit is from %s",
 				a.principal, s.file, valid, bound.Format(time.RFC3339), at.Format(time.RFC3339))
 		}
 		switch {

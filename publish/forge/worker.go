@@ -27,7 +27,7 @@ type Options struct {
 	Settle time.Duration
 	// Spread lengthens the pause before a retry, so that processes do not retry together.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem once.
+	// Log gets a problem, or completed work if problem is nil. The Worker logs a lasting problem once.
 	Log func(problem error, done string)
 
 	forges table // default: all

@@ -29,13 +29,13 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 		case ".agekey":
 			found, err := age.ParseIdentities(strings.NewReader(data[name]))
 			if err != nil {
-				return nil, fmt.Errorf("%s holds no keys of age, as age-keygen writes them", name)
+				return nil, fmt.Errorf("%s has no age key; write the key with age-keygen", name)
 			}
 			k.age = append(k.age, found...)
 		case ".asc":
 			found, err := openpgp.ReadArmoredKeyRing(strings.NewReader(data[name]))
 			if err != nil {
-				return nil, fmt.Errorf("%s holds no keys of OpenPGP, as gpg --export-secret-keys --armor writes them", name)
+				return nil, fmt.Errorf("%s has no OpenPGP key; write the key with gpg --export-secret-keys --armor", name)
 			}
 			k.pgp = append(k.pgp, found...)
 		}

@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns releases, newest first. whole means that all commits were visited.
+// Releases returns the releases in the visited commits, newest first. whole means that Visit has read all commits.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {

@@ -215,7 +215,8 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 // errAhead means another process recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read returns errAhead if `after` is newer than upTo, and ErrGone after a rewrite.
+// read returns the state commits after the commit `after`, up to upTo. The error is errAhead if `after` is newer than
+// upTo, and ErrGone if a rewrite of the branch removed `after`.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
