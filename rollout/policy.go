@@ -172,8 +172,8 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern of KindRules matches the object's group and kind. Upper and lower case are equal, and
-// "*" matches any kind.
+// IsKind reports whether a pattern of KindRules matches the object's group and kind. Case does not count, and "*"
+// matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")
