@@ -32,7 +32,7 @@ func TestWorkingCopy(t *testing.T) {
 	compare.CheckNamed(t, "a commit of nothing", "", commit())
 	repo.Write(map[string]string{"a/charts/x.yaml": "1\n", "b/other.yaml": "1\n", "a/run.log": "1\n"})
 	must(t, os.Remove(filepath.Join(repo.Work, "a/gone.txt")))
-	compare.Contains(t, fmt.Sprint(w.Clean(t.Context())), "commit or stash them")
+	compare.Contains(t, fmt.Sprint(w.Clean(t.Context())), "commit or stash these changes")
 	first := commit()
 	must(t, w.Push(t.Context(), first, "vendored"))
 	compare.Check(t, ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml", strings.Join(repo.Files("vendored"), " "))
