@@ -37,7 +37,7 @@ func TestVendorPull(t *testing.T) {
 			", name: podinfo, version: \">=1\"}\n  into: charts\n",
 		configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: " + server.URL + "}\n",
 	})
-	if out, err := vendor(); err == nil || !strings.Contains(out, "commit or stash them") {
+	if out, err := vendor(); err == nil || !strings.Contains(out, "commit or stash these changes") {
 		t.Errorf("with changes of one's own: %v\n%s", err, out)
 	}
 	c.push("sources")
