@@ -37,6 +37,7 @@ reconciler='' cluster='' created='' builder=''
 bin=$root/bin
 if [ -n "$build" ] && [ -z "$context" ] && [ ! -x "$bin/localcluster" ]; then
 	bin=$root/bin/demo
+	export CGO_ENABLED=0
 	export GOFLAGS="${GOFLAGS:-} '-gcflags=all=-l -dwarf=false' '-ldflags=-s -w'"
 fi
 # The programs in bin come first in PATH. KUBECONFIG names the cluster, and the clone's
