@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Detection is the difference that a compared metric finds at one rate of requests. Shares are 0..1.
@@ -29,6 +30,7 @@ type Detection struct {
 	Found    float64          `json:"found,omitempty"`  // see analysis.Detection
 	After    string           `json:"after,omitempty"`  // a duration, such as 4m12s
 	Blind    float64          `json:"blind,omitempty"`
+	run      string           // suffix of the run's name
 	setting  analysis.Setting
 }
 
@@ -42,9 +44,9 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 	}
 	p, f := plan.Compile(in.Spec), Predict(in)
 	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...)
-	add := func(a *rollout.Analysis, step int) {
+	add := func(a *rollout.Analysis, step int, run string) {
 		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
-			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step)}
+			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step), run: run}
 			if one.Weight > 0 && one.Weight < 1 {
 				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, runs)...)
 			}
@@ -53,7 +55,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 	least := -1 // the background analysis' first step with the smallest weight
 	for i, stage := range p.Stages[:p.Passed] {
 		if w, is := stage.Wait.(plan.AnalysisWait); is {
-			add(w.Analysis, i)
+			add(w.Analysis, i, runName(workloads.Staged{Compiled: p, Progress: rollout.Progress{Step: i}}))
 		}
 		isSteady := f.Stages[i].Wait != "" && f.Stages[i].Wait != WaitPods
 		if a := p.Background; a != nil && i >= a.StartingStep && isSteady && f.share(i) > 0 &&
@@ -62,7 +64,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 		}
 	}
 	if least >= 0 {
-		add(p.Background, least)
+		add(p.Background, least, backgroundRun)
 	}
 	return all
 }
@@ -125,11 +127,10 @@ func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric)
 		return rates, stable
 	}
 	for _, r := range runs {
-		name, _, _ := strings.Cut(r.Name, "/")
+		label, _, _ := strings.Cut(r.Name, "/")
 		p, measured := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Name })
 		last, _ := p.Last()
-		isOwn := name == w.Name || name == w.Name+"@"+w.Namespace
-		if e := p.Evidence; measured && isOwn && e != nil && len(e.Tests) == 1 {
+		if e := p.Evidence; measured && isLabel(w, label) && e != nil && len(e.Tests) == 1 {
 			rate := float64(e.Canary+e.Stable) / last.At.Sub(e.Since).Seconds()
 			if bad := float64(e.Tests[0].Stable) + 0.5; rate > 0 && !math.IsInf(rate, 0) { // 0.5: none is not never
 				rates, stable = []float64{rounded(rate, 2)}, rounded(bad/float64(e.Stable+1), 2)
@@ -137,6 +138,16 @@ func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric)
 		}
 	}
 	return rates, stable
+}
+
+func isLabel(w rollout.Workload, label string) bool {
+	return label == w.Name || label == w.Name+"@"+w.Namespace
+}
+
+// In reports whether a run, given by its name, measures s.
+func (s Detection) In(run string) bool {
+	label, is := strings.CutSuffix(run, s.run)
+	return is && isLabel(s.Workload, label)
 }
 
 func rounded(v float64, digits int) float64 {
@@ -150,17 +161,15 @@ type Known map[string]analysis.Detection
 // Fill sets the detections' figures, in about 0.1 s per new setting.
 func (k Known) Fill(all []Detection) {
 	for i := range all {
-		s := &all[i]
-		if s.Fix != "" {
-			continue
+		if s := &all[i]; s.Fix == "" {
+			key, _ := json.Marshal(s.setting) // finite numbers always encode
+			if _, is := k[string(key)]; !is {
+				k[string(key)] = analysis.DetectionOf(s.setting)
+			}
+			got := k[string(key)]
+			s.Found, s.Blind = rounded(got.Found, 3), rounded(got.Blind, 3)
+			s.After = rollout.ShortSpan(got.After.Round(time.Second))
 		}
-		key, _ := json.Marshal(s.setting) // finite numbers always encode
-		if _, is := k[string(key)]; !is {
-			k[string(key)] = analysis.DetectionOf(s.setting)
-		}
-		got := k[string(key)]
-		s.Found, s.Blind = rounded(got.Found, 3), rounded(got.Blind, 3)
-		s.After = rollout.ShortSpan(got.After.Round(time.Second))
 	}
 }
 
@@ -170,11 +179,10 @@ func (s Detection) Text() string {
 	if s.Fix != "" {
 		return text + ": " + s.Fix
 	}
-	text += fmt.Sprintf(" (%.3g%% of requests, %s in %s): ", 100*s.Weight, rollout.Count(s.Looks, "look"), s.Over)
+	seen := fmt.Sprintf("%.3g%% → %.3g%% in 9 of 10 releases after %s", 100*s.Stable, 100*s.Found, s.After)
 	if s.Found == 0 {
-		text += fmt.Sprintf("sees no difference from %.3g%% in 9 of 10 releases", 100*s.Stable)
-	} else {
-		text += fmt.Sprintf("sees %.3g%% → %.3g%% in 9 of 10 releases after %s", 100*s.Stable, 100*s.Found, s.After)
+		seen = fmt.Sprintf("no difference from %.3g%% in 9 of 10 releases", 100*s.Stable)
 	}
-	return text + fmt.Sprintf(" at %g req/s; nothing below +%.2g points", s.Rate, 100*(s.Blind-s.Stable))
+	return fmt.Sprintf("%s (%.3g%% of requests, %s in %s): sees %s at %g req/s; nothing below +%.2g points",
+		text, 100*s.Weight, rollout.Count(s.Looks, "look"), s.Over, seen, s.Rate, 100*(s.Blind-s.Stable))
 }

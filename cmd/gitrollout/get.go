@@ -112,8 +112,8 @@ func (c *lookCommand) print(l status.Listing) error {
 	l = c.filter.Apply(l)
 	single := len(c.args) == 1
 	var data any = l
-	if single {
-		data = l.Apps[0]
+	if single && c.output.format != "" && c.output.format != "wide" { // text lacks Sees
+		data = l.Apps[0].Seen(status.Sights{})
 	}
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }

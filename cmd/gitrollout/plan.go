@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/author/plan"
-	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -152,7 +150,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil && c.target.context != "" {
 		server, failed := c.target.dryRunner()
 		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed
-		both.Traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
+		both.Traffic = c.traffic(ctx, server)
 	}
 	if err == nil {
 		err = p.Add(&both, ctx.Err)
@@ -161,29 +159,4 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 		p.WithoutDiffs()
 	}
 	return p, err
-}
-
-// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics.
-func (c *planCommand) traffic(ctx context.Context, server *cluster.DryRunner, s rollout.Spec) rollout.AnalysisRun {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	began := time.Now().Add(-5 * time.Minute)
-	metrics := slices.DeleteFunc(s.ReleaseMetrics(), func(m rollout.Metric) bool {
-		return m.Compare == nil || m.Provider != "prometheus"
-	})
-	hash := server.PodHash(ctx, s.Workload)
-	t := strategies.NewTrial(s.Workload.Name, metrics, strategies.Measure{
-		Workload: s.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
-	}, began)
-	if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes rates
-		for _, m := range due {
-			t.Take(newWorker(ctx, c.streams, time.Now, false).Take(ctx, rollout.App{}, m))
-		}
-	}
-	for _, p := range t.Run.Metrics {
-		if p.Evidence != nil {
-			p.Evidence.Canary = 0 // the same requests as Stable
-		}
-	}
-	return t.Run
 }

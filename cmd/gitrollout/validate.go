@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,9 @@ promotion files and the freeze. Every problem that would hold an app is an error
 and so is an object that Kubernetes refuses, by kubernetes.version and your CRDs.
 
 It reads the folder PATH (default: the current one) and needs neither a cluster
-nor a network. With --repo or --commit it reads a commit instead.
+nor a network. With --repo or --commit it reads a commit instead. With --context, it
+asks Prometheus for the requests that the analyses compare, at the addresses in the
+files: use plan for changes that are not trusted.
 
 A cluster's configuration is .gitrollout/<cluster>/config.yaml:
 
@@ -53,7 +57,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 			if err != nil {
 				return err
 			}
-			return c.run(tree)
+			return c.run(cmd.Context(), tree)
 		},
 	}
 	c.output.register(cmd, "json", "yaml")
@@ -93,7 +97,7 @@ func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tre
 	return repo.Snapshot(ctx, id)
 }
 
-func (c *validateCommand) run(tree rollout.Tree) error {
+func (c *validateCommand) run(ctx context.Context, tree rollout.Tree) error {
 	clusters, err := source.Clusters(tree)
 	if err != nil {
 		return err
@@ -113,9 +117,20 @@ func (c *validateCommand) run(tree rollout.Tree) error {
 	if err != nil {
 		return err
 	}
+	var traffic func(rollout.Spec) rollout.AnalysisRun
+	if c.target.context != "" {
+		if len(clusters) > 1 {
+			return usagef("--context needs --cluster: %s", strings.Join(clusters, ", "))
+		}
+		server, err := c.target.dryRunner()
+		if err != nil {
+			return err
+		}
+		traffic = c.traffic(ctx, server)
+	}
 	var r doctor.Report
 	for _, cluster := range clusters {
-		checked, err := doctor.Check(tree, cluster, protected(), policy, newRenderer(c.streams))
+		checked, err := doctor.Check(tree, cluster, protected(), policy, newRenderer(c.streams), traffic)
 		if err != nil {
 			return err
 		}

@@ -283,7 +283,7 @@ func TestDuplicatesAsTheServer(t *testing.T) {
 	must(t, os.CopyFS(dir, files))
 	tree, err := worktree.Open(dir)
 	must(t, err)
-	report, err := doctor.Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}))
+	report, err := doctor.Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}), nil)
 	must(t, err)
 	if len(report.Apps) != len(want) || len(want) < 20 {
 		t.Errorf("%d apps are checked, and %d fields were doubled", len(report.Apps), len(want))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -80,6 +81,8 @@ type Server struct {
 	mux      *http.ServeMux
 	sessions *sessions
 	origin   *http.CrossOriginProtection
+	seeing   sync.Mutex
+	sights   status.Sights // with seeing
 }
 
 // New returns a Server, an http.Handler.
@@ -90,7 +93,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: newSessions(o.Now, o.Secure),
-		origin: http.NewCrossOriginProtection()}
+		origin: http.NewCrossOriginProtection(), sights: status.Sights{}}
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)

@@ -103,7 +103,7 @@ func (g Git) examineApps(e *Examination) {
 		}
 	}
 	if forbidden > 0 {
-		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build)
+		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build, nil)
 		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
 		e.Add("git.forbidden", Problem, "to let them, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
 			"the configuration does not let %s write all of their objects", rollout.Count(forbidden, "app"))

@@ -61,10 +61,11 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace; non-nil rules restrict apps further. It fails
-// for an unreadable tree.
+// Check checks a cluster's part of a tree. own is gitrollout's namespace; non-nil rules restrict apps further. For
+// traffic, see plan.Sides. It fails for an unreadable tree.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
+	traffic func(rollout.Spec) rollout.AnalysisRun,
 ) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
@@ -87,7 +88,7 @@ func Check(
 	known := map[string]*rollout.Render{} // by app; nil after errors
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
-		checked, built, err := checkApp(renderer, tree, app)
+		checked, built, err := checkApp(renderer, tree, app, traffic)
 		if err != nil {
 			return r, err
 		}
@@ -146,7 +147,9 @@ func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	return warnings
 }
 
-func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
+func checkApp(
+	renderer *render.Renderer, tree rollout.Tree, app rollout.App, traffic func(rollout.Spec) rollout.AnalysisRun,
+) (AppReport, *rollout.Render, error) {
 	a := AppReport{App: app.Name, Path: app.Path}
 	built, err := renderer.Render(tree, app, rollout.Commit{})
 	if rollout.IsInvalid(err) {
@@ -161,7 +164,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
 			" is not checked: gitrollout validate has no key")
 	}
-	a.Detection = plan.Detections(built)
+	a.Detection = plan.Detections(built, traffic)
 	return a, built, nil
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Analysis is an analysis run with comparisons' evidence.
@@ -21,6 +23,7 @@ type Analysis struct {
 type Progress struct {
 	rollout.MetricProgress
 	Evidence *Evidence `json:"evidence,omitempty"`
+	Sees     []string  `json:"sees,omitempty"` // which differences a comparison finds; see App.Seen
 }
 
 // Evidence tells how much speaks against the new version. Without a sequential test, only Note is set.
@@ -63,12 +66,54 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 			m, _ := rollout.Find(metrics, func(m rollout.Metric) bool { return m.Name == p.Metric && m.Compare != nil })
 			e := evidenceOf(p, m, rollout.MeanEvidence(runs, r, p))
 			p.Evidence = nil
-			a.Metrics = append(a.Metrics, Progress{p, e})
+			a.Metrics = append(a.Metrics, Progress{MetricProgress: p, Evidence: e})
 		}
 		a.AnalysisRun.Metrics = nil
 		all = append(all, a)
 	}
 	return all
+}
+
+// detections returns each run's compared metrics, without figures. Their traffic is the run's, or else the record's.
+func detections(in strategies.Input, specs []rollout.Spec, workloads []Workload) (all []strategies.Detection) {
+	runs := strategies.Runs(in)
+	for _, spec := range specs {
+		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == spec.Workload.String() })
+		p := strategies.Planned{Spec: spec, Replicas: w.Replicas, Fast: in.State.Release.Fast, First: in.State.Stable == nil}
+		for _, r := range runs {
+			found := strategies.Detections(specs, p, append(slices.Clip(runs), r))
+			isOther := func(s strategies.Detection) bool { return !s.In(r.Name) }
+			all = append(all, slices.DeleteFunc(found, isOther)...)
+		}
+	}
+	return all
+}
+
+// Sights caches the figures of detections.
+type Sights = strategies.Known
+
+// Seen returns a with Sees for the release in flight, in about 0.1 s for each setting that known lacks.
+func (a App) Seen(known Sights) App {
+	if len(a.detection) == 0 { // or a is a server's answer, which has Sees
+		return a
+	}
+	if len(known) > 1000 { // 1 MB
+		clear(known)
+	}
+	all := slices.Clone(a.detection)
+	known.Fill(all)
+	a.Analyses = slices.Clone(a.Analyses)
+	for i, r := range a.Analyses {
+		a.Analyses[i].Metrics = rollout.Mapped(r.Metrics, func(m Progress) Progress {
+			for _, s := range all {
+				if s.Metric == m.Metric && s.In(r.Name) {
+					m.Sees = append(m.Sees, s.Text())
+				}
+			}
+			return m
+		})
+	}
+	return a
 }
 
 func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evidence {

@@ -199,7 +199,8 @@ function metric(r, m) {
     h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
       h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m),
       limits.map((text) => [h('br'), h('code', {}, text)])),
-    chart, m.evidence && evidence(m.evidence), m.message && h('p', { class: 'dim' }, m.message),
+    chart, m.evidence && evidence(m.evidence, /^[^/]+\/watch$/.test(r.name) ? ' to the version before' : ' to stable'),
+    (m.sees || []).map((text) => h('p', { class: 'dim sees' }, text)), m.message && h('p', { class: 'dim' }, m.message),
     h('details', { 'data-key': ['query', r.name, m.metric].join(' ') }, h('summary', {}, 'Query and measurements'),
       (defined.length > 0 ? defined : [{}]).map((d) => [d.query && h('p', { class: 'dim' }, 'Query of ' + d.provider),
         d.query && h('pre', { tabindex: 0 }, d.query), linksOf(d.query || '')]),
@@ -211,12 +212,12 @@ function metric(r, m) {
 }
 
 // evidence shows how much speaks against the new version, the estimated differences with their intervals, and what is missing.
-function evidence(e) {
+function evidence(e, other) {
   const text = e.limit && amount(e.value) + (e.release === e.value ? '' : ', release ' + amount(e.release)) + ' of ' + amount(e.limit);
   return h('div', { class: 'evidence' }, text && [h('p', {}, 'Evidence that the new version is worse: ', h('strong', {}, text)),
     weighed(e, text, widthOf())], (e.differences || []).map((d) => h('p', {}, difference(d))),
     e.requests && h('p', { class: 'dim' }, amount(e.requests.canary) + ' requests to the new version, '
-      + amount(e.requests.stable) + ' to stable'),
+      + amount(e.requests.stable) + other),
     e.note && h('p', { class: 'lack' }, e.note));
 }
 
