@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}))
+			got, err := Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

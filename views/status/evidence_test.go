@@ -3,10 +3,13 @@ package status
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // tested returns the record of a sequential test of 1240 and 4960 requests with the given evidence.
@@ -96,5 +99,64 @@ func TestDifferencesInWords(t *testing.T) {
 		"+0.0000 points (+0.0000 to +0.0000)":             {},
 	} {
 		compare.Check(t, want, d.String())
+	}
+}
+
+// TestSeen checks which differences the comparisons of a release find, as plan prints them: with the run's own requests, else with the
+// requests on record, else for three rates. Equal requests are simulated once, and runs after the release have no such texts.
+func TestSeen(t *testing.T) {
+	metric := rollout.Metric{Name: "errors", Interval: time.Minute, Count: 5, Compare: &rollout.Compare{},
+		Config: map[string]any{"query": "sum(increase(errors[{{elapsed}}s]))"}}
+	fixed := metric
+	fixed.Config = map[string]any{"query": "sum(increase(errors[1m]))"}
+	run := func(name string, requests int) rollout.AnalysisRun {
+		p := rollout.MetricProgress{Metric: "errors", Measurements: []rollout.Measurement{{At: minute(5)}}}
+		if requests > 0 {
+			p.Evidence = &rollout.Sequential{Since: minute(1), Canary: requests / 5, Stable: requests / 5 * 4, Tests: []rollout.Test{{Stable: 48}}}
+		}
+		return rollout.AnalysisRun{Name: name, Metrics: []rollout.MetricProgress{p, {Metric: "other"}}}
+	}
+	const slow, own, assumed = " at 10 req/s; ", " at 20 req/s; ", " at 1 req/s; | at 10 req/s; | at 100 req/s; "
+	ended := func(in *strategies.Input) { in.State = in.State.AtRest(rollout.Healthy, "") }
+	for name, c := range map[string]struct {
+		runs   []rollout.AnalysisRun
+		change func(*strategies.Input)
+		want   []string // of each run
+	}{
+		"own requests":         {[]rollout.AnalysisRun{run("web/step-2", 4800)}, nil, []string{own}},
+		"another namespace":    {[]rollout.AnalysisRun{run("web@shop/step-2", 4800)}, nil, []string{own}},
+		"each run":             {[]rollout.AnalysisRun{run("web/background", 2400), run("web/step-2", 4800)}, nil, []string{slow, own}},
+		"requests on record":   {[]rollout.AnalysisRun{run("web/step-2", 4800), run("web/background", 0)}, nil, []string{own, own}},
+		"no requests":          {[]rollout.AnalysisRun{run("web/step-2", 0)}, nil, []string{assumed}},
+		"another workload":     {[]rollout.AnalysisRun{run("webhook/step-2", 4800)}, nil, []string{""}},
+		"a step without a run": {[]rollout.AnalysisRun{run("web/step-4", 4800)}, nil, []string{""}},
+		"after the release":    {[]rollout.AnalysisRun{run("web/step-2", 4800)}, ended, []string{""}},
+		"a fixed window": {[]rollout.AnalysisRun{run("web/step-2", 4800)}, func(in *strategies.Input) {
+			in.Head.Render.Specs[0].Canary.Steps[1].Analysis.Metrics[0] = fixed
+		}, []string{"no {{elapsed}}"}},
+	} {
+		in := paused()
+		canary := in.Head.Render.Specs[0].Canary
+		canary.Steps[1] = rollout.Step{Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}}}
+		canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{metric}}
+		in.State.Analyses = c.runs
+		if c.change != nil {
+			c.change(&in)
+		}
+		known, of := Sights{}, Of(in, "prod", nil)
+		seen := of.Seen(known)
+		n := len(known)
+		compare.CheckNamed(t, name+", again", seen, of.Seen(known))
+		compare.CheckNamed(t, name+", settings", n, len(known))
+		for i, want := range c.want {
+			sees := seen.Analyses[i].Metrics[0].Sees
+			for _, part := range strings.Split(want, "|") {
+				compare.Contains(t, name+": "+strings.Join(sees, "\n"), part)
+			}
+			if lines := strings.Count(want, "|") + 1; want != "" && len(sees) != lines || want == "" && len(sees) > 0 {
+				t.Errorf("%s: %q", name, sees)
+			}
+			compare.CheckNamed(t, name+", a metric without a comparison", 0, len(seen.Analyses[i].Metrics[1].Sees))
+		}
 	}
 }
