@@ -30,7 +30,7 @@ type Detection struct {
 	Found    float64          `json:"found,omitempty"`  // see analysis.Detection
 	After    string           `json:"after,omitempty"`  // a duration, such as 4m12s
 	Blind    float64          `json:"blind,omitempty"`
-	run      string           // suffix of the run's name
+	Run      string           `json:"-"` // suffix of the run's name, such as /step-2
 	setting  analysis.Setting
 }
 
@@ -46,7 +46,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...)
 	add := func(a *rollout.Analysis, step int, run string) {
 		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
-			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step), run: run}
+			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step), Run: run}
 			if one.Weight > 0 && one.Weight < 1 {
 				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, runs)...)
 			}
@@ -127,10 +127,11 @@ func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric)
 		return rates, stable
 	}
 	for _, r := range runs {
-		label, _, _ := strings.Cut(r.Name, "/")
+		name, _, _ := strings.Cut(r.Name, "/")
 		p, measured := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Name })
 		last, _ := p.Last()
-		if e := p.Evidence; measured && isLabel(w, label) && e != nil && len(e.Tests) == 1 {
+		isOwn := name == w.Name || name == w.Name+"@"+w.Namespace
+		if e := p.Evidence; measured && isOwn && e != nil && len(e.Tests) == 1 {
 			rate := float64(e.Canary+e.Stable) / last.At.Sub(e.Since).Seconds()
 			if bad := float64(e.Tests[0].Stable) + 0.5; rate > 0 && !math.IsInf(rate, 0) { // 0.5: none is not never
 				rates, stable = []float64{rounded(rate, 2)}, rounded(bad/float64(e.Stable+1), 2)
@@ -138,16 +139,6 @@ func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric)
 		}
 	}
 	return rates, stable
-}
-
-func isLabel(w rollout.Workload, label string) bool {
-	return label == w.Name || label == w.Name+"@"+w.Namespace
-}
-
-// In reports whether a run, given by its name, measures s.
-func (s Detection) In(run string) bool {
-	label, is := strings.CutSuffix(run, s.run)
-	return is && isLabel(s.Workload, label)
 }
 
 func rounded(v float64, digits int) float64 {

@@ -113,7 +113,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	single := len(c.args) == 1
 	var data any = l
 	if single && c.output.format != "" && c.output.format != "wide" { // text lacks Sees
-		data = l.Apps[0].Seen(status.Sights{})
+		data = status.Seeing()(l.Apps[0])
 	}
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }

@@ -42,7 +42,7 @@ func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 func (s *Server) seenBy(r *http.Request, d Detail) Detail {
 	s.seeing.Lock()
 	defer s.seeing.Unlock()
-	d.App = d.App.Seen(s.sights) // only for open pages, and not in Board
+	d.App = s.seen(d.App) // only for open pages, and not in Board
 	if code, _ := s.mayRead(r, d.App.App); code != http.StatusOK {
 		d.Metrics = withoutQueries(d.Metrics)
 	}

@@ -31,7 +31,7 @@ type Board struct {
 
 type shown struct {
 	app         status.App
-	row         Row
+	row         row
 	json        []byte
 	number      int64  // of the last change to app
 	rowNumber   int64  // of the last change to row
@@ -174,7 +174,7 @@ func (b *Board) app(name string) (d Detail, number int64, found bool) {
 type fleet struct {
 	Cluster string   `json:"cluster"`
 	Note    string   `json:"note,omitempty"`
-	Apps    []Row    `json:"apps"`
+	Apps    []row    `json:"apps"`
 	Gone    []string `json:"gone,omitempty"`
 }
 
@@ -183,7 +183,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	whole = number <= b.forgot || number > b.number
-	f = fleet{Cluster: b.Cluster, Note: b.note, Apps: []Row{}}
+	f = fleet{Cluster: b.Cluster, Note: b.note, Apps: []row{}}
 	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
 		if s := b.apps[name]; whole || s.rowNumber > number {
 			f.Apps = append(f.Apps, s.row)

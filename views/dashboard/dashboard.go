@@ -82,7 +82,7 @@ type Server struct {
 	sessions *sessions
 	origin   *http.CrossOriginProtection
 	seeing   sync.Mutex
-	sights   status.Sights // with seeing
+	seen     func(status.App) status.App // with seeing
 }
 
 // New returns a Server, an http.Handler.
@@ -93,7 +93,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: newSessions(o.Now, o.Secure),
-		origin: http.NewCrossOriginProtection(), sights: status.Sights{}}
+		origin: http.NewCrossOriginProtection(), seen: status.Seeing()}
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
@@ -169,7 +169,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	all, _, _, _ := s.Board.since(0)
-	all.Apps = slices.DeleteFunc(all.Apps, func(row Row) bool {
+	all.Apps = slices.DeleteFunc(all.Apps, func(row row) bool {
 		text := strings.ToLower(strings.Join([]string{row.App, row.Images, string(row.Phase), row.Held, row.Text,
 			row.Commit, row.Subject, row.Author}, " "))
 		isMissing := func(word string) bool { return !strings.Contains(text, word) }

@@ -19,6 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -366,6 +367,43 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 	}
 }
 
+// TestDifferencesBesideAChart checks that an app's page gets the differences that its comparisons find, also in the stream.
+// The list of all apps has none.
+func TestDifferencesBesideAChart(t *testing.T) {
+	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	web := rollout.Workload{Namespace: "shop", Name: "web"}
+	metric := rollout.Metric{Name: "errors", Interval: time.Minute, Count: 5, Compare: &rollout.Compare{},
+		Config: map[string]any{"query": "sum(increase(errors[{{elapsed}}s]))"}}
+	head := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{web: "h1-2"}, Specs: []rollout.Spec{{Name: "web", Workload: web,
+		Replicas: new(5), Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(20)}, {Analysis: &rollout.Analysis{
+			Metrics: []rollout.Metric{metric}}}}}}}}
+	version := func(hash rollout.Hash) *rollout.Release {
+		return &rollout.Release{Hash: hash, Since: began, Templates: map[rollout.Workload]rollout.Hash{web: hash}}
+	}
+	in := strategies.Input{App: rollout.App{Name: "shop"}, Head: strategies.Head{Render: head}, Source: head, Now: began,
+		State: rollout.State{App: "shop", Phase: rollout.Progressing, Stable: version("h1-1"), Release: version(head.Release()),
+			Progress: []rollout.Progress{{Workload: web, Step: 1, Of: 2, Weight: 20}},
+			Analyses: []rollout.AnalysisRun{{Name: "web/step-2", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{{
+				Metric: "errors", Measurements: []rollout.Measurement{{At: began.Add(time.Minute)}}, Evidence: &rollout.Sequential{
+					Since: began, Canary: 1200, Stable: 4800, Tests: []rollout.Test{{Stable: 48}}}}}}}}}
+	url, _ := boardOf(t, status.Of(in, "prod", nil))
+	const text = "errors of web at step 2 (16.7% of requests, 5 looks in 5m): sees 1% → "
+	for range 2 {
+		_, body := get(t, url+"/api/v1/apps/shop")
+		var a status.App
+		must(t, json.Unmarshal([]byte(body), &a))
+		sees := a.Analyses[0].Metrics[0].Sees
+		compare.CheckNamed(t, "texts", 1, len(sees))
+		compare.Contains(t, strings.Join(sees, ""), text, " at 100 req/s; nothing below +")
+	}
+	s := open(t, url+"/api/v1/events?app=shop", "")
+	for s.read.Scan() && !strings.HasPrefix(s.read.Text(), "data: ") {
+	}
+	compare.Contains(t, s.read.Text(), text)
+	_, list := get(t, url+"/api/v1/apps")
+	compare.CheckNamed(t, "the list has differences", false, strings.Contains(list, "sees"))
+}
+
 func TestGitThatCannotBeReadIsSaid(t *testing.T) {
 	token, digest := NewToken()
 	file := filepath.Join(t.TempDir(), "access.yaml")
@@ -408,64 +446,64 @@ func TestRows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		a    status.App
-		want func(*Row)
+		want func(*row)
 	}{
-		"the reason of its wait": {app(func(*status.App) {}), func(*Row) {}},
+		"the reason of its wait": {app(func(*status.App) {}), func(*row) {}},
 		"why it is held": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
-		}), func(r *Row) { r.Held, r.Text, r.Needs = "held", strings.Repeat("ä", 159)+"…", true }},
+		}), func(r *row) { r.Held, r.Text, r.Needs = "held", strings.Repeat("ä", 159)+"…", true }},
 		"whose end it waits for": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"}
 			a.Waiting = "Job check-1 to end"
-		}), func(r *Row) {
+		}), func(r *row) {
 			r.Held, r.Text = "running hooks", "release h1-new of c2 by Ann waits for Job check-1 to end"
 		}},
-		"its reason": {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
+		"its reason": {app(func(a *status.App) { a.Waiting = "" }), func(r *row) { r.Text = "a reason" }},
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }),
-			func(r *Row) { r.Phase, r.Text = rollout.Healthy, "" }},
+			func(r *row) { r.Phase, r.Text = rollout.Healthy, "" }},
 		"a stable version": {app(func(a *status.App) { a.Release = nil }),
-			func(r *Row) { r.Commit, r.Author, r.Subject, r.Name = strings.Repeat("1", 40), "Bob", "", "" }},
+			func(r *row) { r.Commit, r.Author, r.Subject, r.Name = strings.Repeat("1", 40), "Bob", "", "" }},
 		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }),
-			func(r *Row) { r.Commit, r.Author, r.Subject, r.Name = "", "", "", "" }},
+			func(r *row) { r.Commit, r.Author, r.Subject, r.Name = "", "", "", "" }},
 		"an applied commit": {app(func(a *status.App) {
 			a.Release, a.Stable, a.Images, a.Namespace = nil, nil, []string{"ghcr.io/acme/traefik:v3.1"}, "edge"
 			a.Source = &rollout.Commit{ID: "c3", Author: "Kim <kim@example.com>", Subject: "Two replicas", When: due}
-		}), func(r *Row) {
+		}), func(r *row) {
 			r.Commit, r.Author, r.Subject, r.Since, r.Images, r.Namespace, r.Name = "c3", "Kim", "Two replicas", due, "traefik:v3.1", "edge", ""
 		}},
 		"the images of both versions": {app(func(a *status.App) {
 			a.Release.Images, a.Stable.Images = []string{"acme/web:v2"}, []string{"acme/web:v1"}
-		}), func(r *Row) { r.Images = "web:v1 → v2" }},
-		"a promotion that it waits for": {app(func(a *status.App) { a.Due = nil }), func(r *Row) { r.Needs, r.Due = true, nil }},
+		}), func(r *row) { r.Images = "web:v1 → v2" }},
+		"a promotion that it waits for": {app(func(a *status.App) { a.Due = nil }), func(r *row) { r.Needs, r.Due = true, nil }},
 		"a first deployment": {app(func(a *status.App) {
 			a.Stable = nil
 			w := moving(0, 4, 0, 0)
 			w.Moving = false
 			a.Workloads = []status.Workload{w}
-		}), func(r *Row) { r.Ready, r.Replicas = 2, 3 }},
+		}), func(r *row) { r.Ready, r.Replicas = 2, 3 }},
 		"without steps": {app(func(a *status.App) { a.Workloads = []status.Workload{{Moving: true, Replicas: 3, Ready: 3}} }),
-			func(r *Row) { r.Ready, r.Replicas = 3, 3 }},
+			func(r *row) { r.Ready, r.Replicas = 3, 3 }},
 		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }),
-			func(r *Row) {
+			func(r *row) {
 				r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 3, "step 1", 40, 20, 3, 4
 			}},
 		"an unread workload": {app(func(a *status.App) {
 			w := moving(1, 3, 40, 0)
 			w.Unread, w.Ready, w.RealWeight = true, 0, 0
 			a.Workloads = []status.Workload{w}
-		}), func(r *Row) { r.Step, r.Of, r.Name, r.Weight = 2, 3, "step 1", 40 }},
+		}), func(r *row) { r.Step, r.Of, r.Name, r.Weight = 2, 3, "step 1", 40 }},
 		"pods of two versions": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{{Replicas: 3, Ready: 4, Revisions: []status.Revision{{Desired: 1}, {Desired: 3}}}}
-		}), func(r *Row) { r.Ready, r.Replicas = 4, 4 }},
+		}), func(r *row) { r.Ready, r.Replicas = 4, 4 }},
 		"the one that is behind": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{moving(2, 3, 60, 0), moving(1, 5, 500, 1000), moving(1, 2, 90, 0), moving(4, 9, 1, 0)}
-		}), func(r *Row) {
+		}), func(r *row) {
 			r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 5, "step 1", 50, 250, 8, 12
 		}},
 		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }),
-			func(r *Row) { r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, "", 100, 50, 2, 3 }},
+			func(r *row) { r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, "", 100, 50, 2, 3 }},
 	} {
-		want := Row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2, Name: "no steps",
+		want := row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2, Name: "no steps",
 			Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
 		c.want(&want)
 		compare.CheckNamed(t, name, want, rowOf(c.a))

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Row is an app in the fleet view.
-type Row struct {
+// row is an app in the fleet view.
+type row struct {
 	App       string        `json:"app"`
 	Namespace string        `json:"namespace,omitempty"`
 	Images    string        `json:"images,omitempty"` // the newest version's, in short form
@@ -35,8 +35,8 @@ type Row struct {
 // maxText limits texts, in characters.
 const maxText = 160
 
-func rowOf(a status.App) Row {
-	r := Row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings),
+func rowOf(a status.App) row {
+	r := row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings),
 		Namespace: a.Namespace, Images: clip(a.ImagesText(), maxText), Needs: a.NeedsPerson()}
 	switch {
 	case a.Held != nil:

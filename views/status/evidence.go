@@ -16,14 +16,15 @@ import (
 // Analysis is an analysis run with comparisons' evidence.
 type Analysis struct {
 	rollout.AnalysisRun
-	Metrics []Progress `json:"metrics"`
+	Metrics   []Progress             `json:"metrics"`
+	detection []strategies.Detection // without figures
 }
 
 // Progress is a metric's progress, with evidence in place of the sequential test.
 type Progress struct {
 	rollout.MetricProgress
 	Evidence *Evidence `json:"evidence,omitempty"`
-	Sees     []string  `json:"sees,omitempty"` // which differences a comparison finds; see App.Seen
+	Sees     []string  `json:"sees,omitempty"` // which differences a comparison finds; see Seeing
 }
 
 // Evidence tells how much speaks against the new version. Without a sequential test, only Note is set.
@@ -74,39 +75,47 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// detections returns each run's compared metrics, without figures. Their traffic is the run's, or else the record's.
-func detections(in strategies.Input, specs []rollout.Spec, workloads []Workload) (all []strategies.Detection) {
+// analysesOf adds to a release's runs what the comparisons detect, by a run's own traffic or else the record's.
+func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload) []Analysis {
 	runs := strategies.Runs(in)
+	all := Analyses(runs, slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...))
+	if in.State.Release == nil {
+		return all
+	}
 	for _, spec := range specs {
-		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == spec.Workload.String() })
-		p := strategies.Planned{Spec: spec, Replicas: w.Replicas, Fast: in.State.Release.Fast, First: in.State.Stable == nil}
-		for _, r := range runs {
-			found := strategies.Detections(specs, p, append(slices.Clip(runs), r))
-			isOther := func(s strategies.Detection) bool { return !s.In(r.Name) }
-			all = append(all, slices.DeleteFunc(found, isOther)...)
+		of := spec.Workload
+		w, _ := rollout.Find(workloads, func(w Workload) bool { return w.Workload == of.String() })
+		p := strategies.Planned{Spec: spec, Replicas: w.Replicas}
+		p.Fast, p.First = in.State.Release.Fast, in.State.Stable == nil
+		for i, r := range runs {
+			for _, s := range strategies.Detections(specs, p, append(slices.Clip(runs), r)) {
+				if r.Name == of.Name+s.Run || r.Name == of.Name+"@"+of.Namespace+s.Run {
+					all[i].detection = append(all[i].detection, s)
+				}
+			}
 		}
 	}
 	return all
 }
 
-// Sights caches the figures of detections.
-type Sights = strategies.Known
+// Seeing returns a function that adds Sees to the runs of a release in flight. A call costs about 0.1 s for each setting
+// that no call had before.
+func Seeing() func(App) App {
+	known := strategies.Known{}
+	return func(a App) App { return a.seen(known) }
+}
 
-// Seen returns a with Sees for the release in flight, in about 0.1 s for each setting that known lacks.
-func (a App) Seen(known Sights) App {
-	if len(a.detection) == 0 { // or a is a server's answer, which has Sees
-		return a
-	}
+func (a App) seen(known strategies.Known) App {
 	if len(known) > 1000 { // 1 MB
 		clear(known)
 	}
-	all := slices.Clone(a.detection)
-	known.Fill(all)
 	a.Analyses = slices.Clone(a.Analyses)
 	for i, r := range a.Analyses {
+		all := slices.Clone(r.detection)
+		known.Fill(all)
 		a.Analyses[i].Metrics = rollout.Mapped(r.Metrics, func(m Progress) Progress {
 			for _, s := range all {
-				if s.Metric == m.Metric && s.In(r.Name) {
+				if s.Metric == m.Metric {
 					m.Sees = append(m.Sees, s.Text())
 				}
 			}

@@ -143,10 +143,10 @@ func TestSeen(t *testing.T) {
 		if c.change != nil {
 			c.change(&in)
 		}
-		known, of := Sights{}, Of(in, "prod", nil)
-		seen := of.Seen(known)
+		known, of := strategies.Known{}, Of(in, "prod", nil)
+		seen := of.seen(known)
 		n := len(known)
-		compare.CheckNamed(t, name+", again", seen, of.Seen(known))
+		compare.CheckNamed(t, name+", again", seen, of.seen(known))
 		compare.CheckNamed(t, name+", settings", n, len(known))
 		for i, want := range c.want {
 			sees := seen.Analyses[i].Metrics[0].Sees

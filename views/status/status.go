@@ -54,8 +54,6 @@ type App struct {
 	Actions  []propose.Action  `json:"actions,omitempty"` // allowed by the state
 	Warnings []string          `json:"warnings,omitempty"`
 	Note     string            `json:"note,omitempty"` // missing or outdated data, with reasons
-
-	detection []strategies.Detection // see Seen
 }
 
 // Release is a version with commit and author.
@@ -226,10 +224,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
 	source := cmp.Or(in.Source, in.Head.Render, &rollout.Render{})
-	a.Analyses = Analyses(strategies.Runs(in), slices.Concat(rollout.Mapped(source.Specs, rollout.Spec.Metrics)...))
-	if s.Release != nil {
-		a.detection = detections(in, source.Specs, a.Workloads)
-	}
+	a.Analyses = analysesOf(in, source.Specs, a.Workloads)
 	a.Links = append(a.Links, in.App.Links...)
 	a.Metrics = metricsOf(in, strategies.Runs(in), a.Workloads)
 	a.Waiting, a.Due = waitingOf(in, a)

@@ -13,7 +13,8 @@ import (
 )
 
 // TestEvidence checks that an app's page draws the evidence of comparisons up to its limit, with a text for screen readers, the
-// differences with their intervals and the note, and that these parts fit a phone.
+// differences with their intervals, the note and the differences that the comparison finds, and that these parts fit a phone. In a watch,
+// the other version is the version before.
 func TestEvidence(t *testing.T) {
 	compared := func(metric string, weight float64, tests ...rollout.Test) rollout.MetricProgress {
 		for i := range tests {
@@ -29,6 +30,9 @@ func TestEvidence(t *testing.T) {
 	a.Analyses = status.Analyses([]rollout.AnalysisRun{{Name: "background", Started: time.Now(), Phase: rollout.AnalysisRunning,
 		Metrics: []rollout.MetricProgress{compared("errors", 81, rollout.Test{Canary: 8, Stable: 17}),
 			compared("latency", 1, rollout.Test{Bound: 0.1, Canary: 620, Stable: 2480}, rollout.Test{Bound: 0.25, Canary: 124, Stable: 496})}}}, nil)
+	const sees = "errors of shop at step 2 (20% of requests, 10 looks in 5m): sees 1% → 2% in 9 of 10 releases after 2m30s at 20 req/s; " +
+		"nothing below +0.5 points"
+	a.Analyses[0].Metrics[0].Sees = []string{sees}
 	f := newFleet(t, a)
 	p := newTab(t, chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(f.url+"/apps/shop"))
 	p.await(live + ` && document.querySelectorAll('.evidence svg').length === 2`)
@@ -36,6 +40,8 @@ func TestEvidence(t *testing.T) {
 		"Bad requests: +0.30 points, 95 % interval −0.08 to +0.94\n1,240 requests to the new version, 4,960 to stable\n"+
 		"not enough data: fewer than 5000 requests",
 		js[string](p, `[...document.querySelectorAll('.evidence')[0].querySelectorAll('p')].map((e) => e.innerText).join('\n')`))
+	compare.CheckNamed(t, "the differences in the figure of errors", sees, js[string](p, `[...document.querySelectorAll('.sees')]
+		.map((e) => e.closest('figure').querySelector('strong').innerText === 'errors' && e.checkVisibility() && e.innerText).join('\n')`))
 	compare.Contains(t, js[string](p, `document.querySelectorAll('.evidence')[1].innerText`), "1, release 41 of 2,000",
 		"Slower than 0.1: +0.0 points, 95 % interval −3.1 to +3.1", "Slower than 0.25: +0.0 points, 95 % interval −1.8 to +2.0")
 	compare.CheckNamed(t, "text for screen readers", "Evidence 81, release 41 of 2,000, on a log scale.",
@@ -53,4 +59,7 @@ func TestEvidence(t *testing.T) {
 	p.axe("evidence, light")
 	p.do(scheme("dark"))
 	p.axe("evidence, dark")
+	a.Analyses[0].Name = "shop/watch"
+	f.show(a)
+	p.await(`[...document.querySelectorAll('.evidence')].every((e) => e.innerText.includes('4,960 to the version before'))`)
 }

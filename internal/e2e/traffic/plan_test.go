@@ -2,15 +2,15 @@ package traffic
 
 import (
 	"encoding/json"
-	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// planMeasuresTraffic checks that a plan with a cluster takes the rate of requests and the share of bad requests from the real Prometheus.
-// If Prometheus does not answer, the plan shows a line for each of three rates.
+// planMeasuresTraffic checks that plan and validate with a cluster take the rate of requests and the share of bad requests from the real
+// Prometheus. If Prometheus does not answer, both show a line for each of three rates, and a note.
 func planMeasuresTraffic(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -23,36 +23,42 @@ func planMeasuresTraffic(t *testing.T) {
 		w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: w.filled(a, content)})
 	}
 	type detection struct{ Rate, Stable float64 }
-	planned := func() (all []detection) {
-		cmd := w.gitrollout("plan", "--context", "local", "-o", "json")
-		cmd.Dir = w.repo.Work
+	planned := func(command string) (all []detection, note string) {
+		cmd := w.gitrollout(command, "--context", "local", "-o", "json")
+		var notes strings.Builder
+		cmd.Dir, cmd.Stderr = w.repo.Work, &notes
 		out, err := cmd.Output()
-		if exit, is := err.(*exec.ExitError); is {
-			t.Fatalf("%v: %s", err, exit.Stderr)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, notes.String())
 		}
-		must(t, err)
 		var got struct {
 			Clusters []struct {
 				Apps []struct{ Detection []detection }
 			}
 		}
 		must(t, json.Unmarshal(out, &got))
-		return got.Clusters[0].Apps[0].Detection
+		return got.Clusters[0].Apps[0].Detection, notes.String()
 	}
 	began := time.Now()
-	var got []detection
-	for got = planned(); len(got) != 1 || got[0].Rate < 2; got = planned() { // the rate is the mean of five minutes
-		if time.Since(began) > timeout {
-			t.Fatalf("the plan shows %+v", got)
+	commands := []string{"plan", "validate"}
+	for _, command := range commands {
+		got, _ := planned(command)
+		for ; len(got) != 1 || got[0].Rate < 2; got, _ = planned(command) { // the rate is the mean of five minutes
+			if time.Since(began) > timeout {
+				t.Fatalf("%s shows %+v", command, got)
+			}
+		}
+		most := 1.2*50*(time.Since(w.began).Seconds()/300) + 1
+		t.Logf("%s after the begin, %s: %+v", time.Since(w.began).Round(time.Second), command, got)
+		if got[0].Rate > most || got[0].Stable < 0.1 || got[0].Stable > 0.3 {
+			t.Errorf("%s shows %+v, want at most %.1f requests a second, of which 20 %% are bad", command, got, most)
 		}
 	}
-	most := 1.2*50*(time.Since(w.began).Seconds()/300) + 1
-	t.Logf("%s after the begin: %+v", time.Since(w.began).Round(time.Second), got)
-	if got[0].Rate > most || got[0].Stable < 0.1 || got[0].Stable > 0.3 {
-		t.Errorf("the plan shows %+v, want at most %.1f requests a second, of which 20 %% are bad", got, most)
-	}
 	w.prometheus.stop()
-	if got := planned(); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 {
-		t.Errorf("without Prometheus, the plan shows %+v", got)
+	for _, command := range commands {
+		if got, note := planned(command); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 ||
+			!strings.Contains(note, "metric errors: ") {
+			t.Errorf("without Prometheus, %s shows %+v and notes %q", command, got, note)
+		}
 	}
 }
