@@ -45,7 +45,7 @@ var flagUsers = []struct{ title, flags, users string }{
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
 	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, analysis backtest, analysis run,
 dashboard, diff, doctor, events, get, list, logs, notify test, once, plan, remove,
-render --with-state, run, state adopt, state repair`},
+render --with-state, run, state adopt, state repair, validate --context`},
 }
 
 const gitUsers = `abort, analysis backtest, dashboard, diff, doctor, events, get, history, hold, list,

@@ -36,6 +36,7 @@ func TestUnusedFlags(t *testing.T) {
 		"dashboard token --repo x":                "gitrollout dashboard token does not use --repo" + options,
 		"notify test --repo x --context y":        "",
 		"validate --repo x --cluster y":           "",
+		"validate --context x --kubeconfig y":     "",
 		"validate --namespaces x":                 "gitrollout validate does not use --namespaces" + options,
 		"run --repo x --namespaces y --context z": "",
 	} {
@@ -62,7 +63,7 @@ func TestFlagUsers(t *testing.T) {
 			cmd, _, err := root.Find(strings.Fields(name))
 			must(t, err)
 			compare.CheckNamed(t, "the command of "+user, "gitrollout "+name, cmd.CommandPath())
-			compare.CheckNamed(t, user+" has its flag", true, flag == "" || cmd.Flags().Lookup(flag) != nil)
+			compare.CheckNamed(t, user+" has its flag", true, flag == "" || cmd.Flag(flag) != nil)
 		}
 	}
 	slices.Sort(flags)

@@ -139,6 +139,8 @@ func (s streams) traffic(ctx context.Context, server *cluster.DryRunner) func(ro
 		for _, p := range t.Run.Metrics {
 			if p.Evidence != nil {
 				p.Evidence.Canary = 0 // the same requests as Stable
+			} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
+				_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
 			}
 		}
 		return t.Run

@@ -57,7 +57,7 @@ func planMeasuresTraffic(t *testing.T) {
 	w.prometheus.stop()
 	for _, command := range commands {
 		if got, note := planned(command); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 ||
-			!strings.Contains(note, "metric errors: ") {
+			!strings.Contains(note, "metric errors: the traffic of shop is assumed: ") {
 			t.Errorf("without Prometheus, %s shows %+v and notes %q", command, got, note)
 		}
 	}
