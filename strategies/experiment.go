@@ -135,7 +135,7 @@ func experimentRuns(m workloads.Staged) []runOf {
 // the experiment's own pods, if any.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
-	m.Since = *w.Available // the experiment's weights last from then on
+	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights last from then on
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}
 	if e.Duration != nil {
 		m.Texts["experiment.finishedAt"] = w.Available.Add(*e.Duration).Format(time.RFC3339)

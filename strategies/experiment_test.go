@@ -285,3 +285,24 @@ func TestExperimentDesired(t *testing.T) {
 		}
 	}
 }
+
+// TestExperimentKeepsALaterWindow checks an experiment whose metrics server lacks most requests in one answer: the next queries cover only
+// the time since this answer, so no request counts twice.
+func TestExperimentKeepsALaterWindow(t *testing.T) {
+	in, _ := trying(t, func(e *rollout.Experiment) { e.Analyses[0].Analysis.Metrics[0] = comparedMetric("errors") }, 2)
+	in.State = Decide(in).State
+	for _, canary := range []float64{1000, 300} {
+		in.Now = in.Now.Add(time.Minute)
+		due := Decide(in).Measure
+		if len(due) != 1 {
+			t.Fatalf("%d measurements are due", len(due))
+		}
+		in.Runs = Record(in, due[0].Judge(Result{At: in.Now, Value: []any{9.0, canary}, Stable: []any{40.0, 4000.0}, Samples: -1}))
+	}
+	lost := in.Now
+	in.Now = in.Now.Add(time.Minute)
+	due := Decide(in).Measure
+	if len(due) != 1 || !due[0].Since.Equal(lost) {
+		t.Fatalf("the next window does not begin at %s: %+v", lost, due)
+	}
+}
