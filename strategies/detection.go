@@ -39,11 +39,11 @@ const noWindow = "the query has no {{elapsed}}, so the sequential test is off; w
 // Detections returns the compared metrics of a release, without figures. The parameter specs has all specs of the app,
 // and runs the recorded analyses. Metrics of experiments, histograms and metrics with "by" are not listed.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
-	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.Metrics(), isUndetected)) == 0 {
+	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.ReleaseMetrics(), isUndetected)) == 0 {
 		return nil
 	}
 	p, f := plan.Compile(in.Spec), Predict(in)
-	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...)
+	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.ReleaseMetrics)...)
 	add := func(a *rollout.Analysis, step int, run string) {
 		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
 			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step), Run: run}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -102,6 +103,23 @@ func TestDetections(t *testing.T) {
 		}
 		compare.CheckNamed(t, name, c.want, got)
 	}
+}
+
+// TestDetectionsWithoutTheWatch checks that the metrics of a watch, which has its own alpha, change no detection of the release.
+func TestDetectionsWithoutTheWatch(t *testing.T) {
+	families := func(watch *rollout.Analysis) (all []analysis.Family) {
+		spec := oneWeb(func(s *rollout.Spec) {
+			s.Canary.Steps[1] = rollout.Step{Analysis: &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors")}}}
+			s.Canary.Watch = watch
+		}).head().workloads[0].spec
+		for _, d := range Detections([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10, Now: noon}, nil) {
+			all = append(all, d.setting.Family)
+		}
+		return all
+	}
+	watched := comparedMetric("after")
+	watched.Compare = &rollout.Compare{Before: true}
+	compare.Check(t, families(nil), families(&rollout.Analysis{Metrics: []rollout.Metric{watched}, For: time.Hour}))
 }
 
 // TestDetectionText checks the sentence about a metric, and that equal settings of two metrics are simulated once.
