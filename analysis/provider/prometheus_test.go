@@ -57,8 +57,14 @@ var pairAnswers = []canned{
 	{name: "no total", reply: promReply("vector", `[{"metric":{"n":"bad"},"value":[1,"3"]}]`), want: []any{3.0}},
 	{name: "other names", reply: promReply("vector", `[{"metric":{"n":"b"},"value":[1,"1"]},{"metric":{"n":"a"},"value":[1,"2"]}]`),
 		want: []any{1.0, 2.0}},
-	{name: "three", want: []any{1.0, 2.0, 3.0}, reply: promReply("vector",
+	{name: "three", err: `several series with n="bad"`, reply: promReply("vector",
 		`[{"metric":{"n":"bad"},"value":[1,"1"]},{"metric":{"n":"of"},"value":[1,"2"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`)},
+	{name: "two totals", err: `several series with n="of"`, reply: promReply("vector",
+		`[{"metric":{"n":"of","pod":"a"},"value":[1,"90"]},{"metric":{"n":"of","pod":"b"},"value":[1,"100"]}]`)},
+	{name: "another series beside the total", err: `has a series without n="bad" or n="of"`, reply: promReply("vector",
+		`[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{},"value":[1,"100"]}]`)},
+	{name: "another series before the total", err: `has a series without n="bad" or n="of"`, reply: promReply("vector",
+		`[{"metric":{},"value":[1,"100"]},{"metric":{"n":"of"},"value":[1,"100"]}]`)},
 	{name: "empty", reply: promReply("vector", `[]`), want: []any{}},
 	{name: "no list", reply: promReply("vector", `{}`), err: "differs from its documentation"},
 	{name: "lies", reply: `{"status":"error","error":"parse error"}`, err: "parse error"},
@@ -163,7 +169,7 @@ func TestSecretsOfArguments(t *testing.T) {
 	}
 }
 
-// TestDistinct checks how the values of a label are counted. Without by, such series are no pair.
+// TestDistinct checks how the values of a label are counted. Without a comparison, such series are no pair.
 func TestDistinct(t *testing.T) {
 	series := func(n, user, value string) string {
 		return `{"metric":{"n":"` + n + `","user":"` + user + `"},"value":[1,"` + value + `"]}`
@@ -181,6 +187,7 @@ func TestDistinct(t *testing.T) {
 		"neither zero nor NaN":      {series: []string{series("of", "ann", "0"), series("bad", "bob", "NaN")}, want: []any{0.0, 0.0}},
 		"some requests have a user": {series: []string{series("of", "", "9"), series("of", "ann", "1")}, want: []any{0.0, 1.0}},
 		"nothing":                   {want: []any{}},
+		"no total":                  {series: []string{series("bad", "ann", "1")}, want: []any{1.0}},
 		"no label":                  {series: []string{series("of", "", "9")}, err: "no label user, as in sum by (user)"},
 		"no names":                  {series: []string{series("", "ann", "9")}, err: `without n="bad" or n="of"`},
 		"a range": {kind: "matrix", series: []string{`{"metric":{"n":"of","user":"ann"},"values":[[1,"9"]]}`},

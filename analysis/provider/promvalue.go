@@ -74,14 +74,17 @@ func promPair(by string) func(string, json.RawMessage) (any, error) {
 		var series []promSeriesOf
 		err := call.Decode(from, raw, &series)
 		named, bad, all, labelled := map[string]float64{}, map[string]bool{}, map[string]bool{}, false
+		isNamed := func(one promSeriesOf) bool { return one.Metric["n"] == "bad" || one.Metric["n"] == "of" }
+		if by == "" && !slices.ContainsFunc(series, isNamed) {
+			return promSeries(from, raw)
+		}
 		for _, one := range series {
 			name, value := one.Metric["n"], one.Metric[by]
-			_, twice := named[name]
-			switch isNamed := one.Value != nil && (name == "bad" || name == "of"); {
-			case by == "" && (twice || !isNamed):
-				return promSeries(from, raw)
-			case !isNamed:
+			switch _, twice := named[name]; {
+			case !isNamed(one) || one.Value == nil:
 				return nil, errors.New(`the query's result has a series without n="bad" or n="of"; add the label by label_replace`)
+			case twice && by == "":
+				return nil, fmt.Errorf("the query's result has several series with n=%q: write sum(…)", name)
 			}
 			named[name], labelled = float64(*one.Value), labelled || value != ""
 			if value == "" || !(*one.Value > 0) { // NaN is not above 0
@@ -91,10 +94,11 @@ func promPair(by string) func(string, json.RawMessage) (any, error) {
 				bad[value] = true
 			}
 		}
+		_, total := named["of"]
 		switch {
 		case err != nil || len(series) == 0:
 			return []any{}, err
-		case by == "":
+		case by == "" || !total:
 			return pairOf(named), nil
 		case !labelled:
 			return nil, fmt.Errorf("the query's result has no label %s, as in sum by (%s) (increase(…))", by, by)
