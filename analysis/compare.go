@@ -45,7 +45,7 @@ func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
 	return l, errC, errS
 }
 
-// judgeCounts uses an exact test, but histograms only a sequential test.
+// judgeCounts uses an exact test, but histograms and requests of several weights have only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -59,6 +59,9 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 	if l.latency != nil {
 		got.Value = fmt.Sprintf("%d requests, %s %d", c.all, other(m), s.all)
 		return got, &l
+	}
+	if WindowOf(m) == WindowRelease && !m.Compare.Before {
+		return got, &l // the exact test needs one weight
 	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
 	alpha := f.exactAlpha(m) / (k * (k + 1))
@@ -108,13 +111,12 @@ func sampleOf(v any) (sample, error) {
 	var n [2]float64
 	for i := range n {
 		f, err := number(pair[i])
-		if err != nil {
+		switch {
+		case isEmpty(pair[i]) || math.IsNaN(f):
+			continue // no request was counted yet
+		case err != nil:
 			return sample{}, err
-		}
-		if math.IsNaN(f) {
-			f = 0 // no request was counted yet
-		}
-		if f < 0 || math.IsInf(f, 0) || f > 1e12 {
+		case f <= -0.5 || f > 1e12: // a difference of two rounded counts may be -1e-9
 			return sample{}, fmt.Errorf("%v is not a number of requests", f)
 		}
 		n[i] = f

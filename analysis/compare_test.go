@@ -180,6 +180,14 @@ func TestSampleOf(t *testing.T) {
 			t.Errorf("%v is taken for %v", bad, got)
 		}
 	}
+	for _, none := range []any{nil, "", math.NaN(), "NaN", -1e-9} { // such as null in JSON, or a difference of two extrapolated counts
+		if got, err := sampleOf([]any{none, 100.0}); err != nil || got != (sample{0, 100}) {
+			t.Errorf("[%v, 100] becomes %v, %v", none, got, err)
+		}
+		if got, err := sampleOf([]any{3.0, none}); err != nil || got != (sample{}) {
+			t.Errorf("[3, %v] becomes %v, %v", none, got, err)
+		}
+	}
 	got, err := sampleOf([]any{2.9, 100.4})
 	if err != nil || got != (sample{2, 100}) {
 		t.Errorf("rates become %v, %v", got, err)

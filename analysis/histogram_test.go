@@ -181,7 +181,7 @@ func TestHistogramRefused(t *testing.T) {
 		"another provider": {"loki: {query: '" + sum + "'}",
 			"metrics[0].compare.histogram: conflicts with the provider loki; use prometheus, or remove histogram"},
 		"a range query": {"prometheus: {query: '" + sum + "', rangeQuery: {start: now()}}",
-			"metrics[0].provider.prometheus.rangeQuery: conflicts with compare.histogram; remove it"},
+			"metrics[0].provider.prometheus.rangeQuery: conflicts with compare; remove it"},
 		"no fixed start": {"prometheus: {query: '" + strings.ReplaceAll(sum, "{{elapsed}}s", "10m") + "'}",
 			"metrics[0].provider.prometheus.query: has no {{elapsed}}, which compare.histogram needs; write sum by (le) (increase(" +
 				`http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}[{{elapsed}}s]))`},
@@ -189,8 +189,8 @@ func TestHistogramRefused(t *testing.T) {
 		"stable's argument": {"prometheus: {query: '" + strings.ReplaceAll(sum, "args.hash", "args.stable") + "'}", sameQuery},
 		"a fixed argument":  {"prometheus: {query: '" + strings.ReplaceAll(sum, "args.hash", "args.region") + "'}", sameQuery},
 	} {
-		text := "{args: [{name: hash}, {name: stable}, {name: region}], metrics: [{name: m, compare: {to: stable, histogram: true}, " +
-			"provider: {" + c.provider + "}}]}"
+		text := "{args: [{name: hash}, {name: stable}, {name: region}], metrics: [{name: m, interval: 1m, " +
+			"compare: {to: stable, histogram: true}, provider: {" + c.provider + "}}]}"
 		got, err := Instantiate(templates(t, map[string]string{"a": text}), []TemplateRef{{"a", false}}, Values{
 			Plain: map[string]string{"region": "eu"}, Pods: map[string]string{"hash": "Latest", "stable": "Stable"}}, nil)
 		var invalid *rollout.InvalidError

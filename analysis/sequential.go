@@ -122,9 +122,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	}
 	// If an answer lacks counted requests, the server has lost these requests or returns them later. A new window begins,
 	// in which no counted request counts again. If the window cannot move, nothing counts until the requests are back.
-	lacks := func(all, had int) bool { return all < had-had/2 }
-	if before != nil && (window == WindowRelease || before.Since.Equal(since)) &&
-		(lacks(look.canary.all, before.Canary) || lacks(look.stable.all, before.Stable)) {
+	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
 		}
@@ -145,6 +143,17 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		got.Message = fmt.Sprintf("worse than %s: evidence %.3g, limit %.3g", other(m), mean, next.Limit)
 	}
 	return got, next
+}
+
+// lacks reports whether a look lacks most of the requests, or of the bad requests, before. Extrapolation may lose one.
+func (l *Look) lacks(tests []rollout.Test, before *Sequential) bool {
+	most := func(n, had int) bool { return n < had-had/2 }
+	lacks := most(l.canary.all, before.Canary) || most(l.stable.all, before.Stable)
+	for i, t := range tests {
+		was := before.Tests[i]
+		lacks = lacks || most(t.Canary+1, was.Canary) || most(t.Stable+1, was.Stable)
+	}
+	return lacks
 }
 
 func worstBound(m Metric, e *Sequential) string {

@@ -433,3 +433,45 @@ func TestChangedComparison(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend fails after the new version
+// got more requests, so more of its requests fail than of stable's. That must not reject the release.
+func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
+	m := elapsedMetric(time.Minute, 10)
+	m.Config = map[string]any{"query": "{{release.elapsed}}"}
+	var evidence *Sequential
+	for i, c := range []struct {
+		canary, stable [2]float64
+		since          time.Duration // of the present weight
+	}{
+		{[2]float64{0, 500}, [2]float64{0, 9500}, 0}, {[2]float64{0, 600}, [2]float64{0, 9600}, 5 * time.Minute},
+		{[2]float64{500, 5600}, [2]float64{500, 14600}, 5 * time.Minute},
+	} {
+		at := noon.Add(time.Duration(i+1) * 3 * time.Minute)
+		got, look := JudgeComparison(m, Alone(m), Progress{Count: i}, noon, []any{c.canary[0], c.canary[1]},
+			[]any{c.stable[0], c.stable[1]}, at)
+		if got, evidence = Weigh(m, evidence, look, noon.Add(c.since), got, Alone(m)); got.Phase != Successful {
+			t.Errorf("look %d is %s: %s", i+1, got.Phase, got.Message)
+		}
+	}
+}
+
+// TestMissingBadRequests checks an answer that has all requests but lacks stable's bad requests of an earlier answer, such as from a server
+// that lost a shard. The answer rejects no version.
+func TestMissingBadRequests(t *testing.T) {
+	m := elapsedMetric(time.Minute, 10)
+	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})
+	look := func(canary, stable [2]float64, before *Sequential, since time.Time) (Measurement, *Sequential) {
+		got, l := JudgeComparison(m, Alone(m), Progress{Count: 1}, noon, []any{canary[0], canary[1]}, []any{stable[0], stable[1]},
+			noon.Add(2*time.Minute))
+		return Weigh(m, before, l, since, got, Alone(m))
+	}
+	got, after := look([2]float64{24, 1200}, [2]float64{0, 4800}, before, noon)
+	if got.Phase != Pending || after.Value() > before.Value() {
+		t.Errorf("%s (%s), evidence %.3g after %.3g", got.Phase, got.Message, after.Value(), before.Value())
+	}
+	few := looked(m, nil, noon, [4]int{2, 1000, 2, 4000})
+	if got, _ := look([2]float64{0, 1200}, [2]float64{2, 4800}, few, noon); got.Phase != Successful {
+		t.Errorf("with few bad requests: %s", got.Phase)
+	}
+}

@@ -323,6 +323,12 @@ func TestRefused(t *testing.T) {
 			"spec.metrics[0].compare.by: conflicts with histogram"},
 		"By": {"{metrics: [{name: m, compare: {to: stable, by: user}, provider: {prometheus: {query: '{{args.hash}}'}}}], " +
 			"args: [{name: hash}]}", ""},
+		"Range": {"{metrics: [{name: m, compare: {to: stable}, provider: {prometheus: {query: '{{args.hash}}', rangeQuery: {}}}}], " +
+			"args: [{name: hash}]}", "spec.metrics[0].provider.prometheus.rangeQuery: conflicts with compare"},
+		"Once": {strings.ReplaceAll(versions("compare: {to: stable}, interval: 1m, count: 1"), "u/", "{{release.elapsed}}/"),
+			"spec.metrics[0].count: is 1, but with {{release.elapsed}} the first measurement only begins the counts"},
+		"OnceByDefault": {strings.ReplaceAll(versions("compare: {to: stable}"), "u/", "{{release.elapsed}}/"), "spec.metrics[0].count: is 1"},
+		"Twice":         {strings.ReplaceAll(versions("compare: {to: stable}, interval: 1m, count: 2"), "u/", "{{release.elapsed}}/"), ""},
 		"Itself":        {metric("compare: {to: stable}"), web + sameVersion},
 		"ItsRegion":     {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "region"), web + sameVersion},
 		"StableItself":  {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "stable"), web + sameVersion},

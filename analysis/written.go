@@ -136,6 +136,11 @@ func checkCompare(m *Metric) error {
 		return wrong("compare.by", "keep only one", "conflicts with histogram")
 	case c.MaxIncrease > 0 && c.Histogram:
 		return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
+	case (m.Count == 1 || m.Interval == 0) && WindowOf(*m) == WindowRelease:
+		return wrong("count", "measure more often, or write {{elapsed}}",
+			"is 1, but with {{release.elapsed}} the first measurement only begins the counts")
+	case m.Provider == "prometheus" && m.Config["rangeQuery"] != nil:
+		return wrong("provider.prometheus.rangeQuery", "remove it", "conflicts with compare")
 	case c.Histogram:
 		return checkHistogram(m)
 	}
@@ -148,8 +153,6 @@ func checkHistogram(m *Metric) error {
 	switch {
 	case m.Provider != "prometheus":
 		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
-	case m.Config["rangeQuery"] != nil:
-		return wrong("provider.prometheus.rangeQuery", "remove it", "conflicts with compare.histogram")
 	case WindowOf(*m) == WindowOther:
 		return wrong("provider.prometheus.query", "write sum by (le) (increase("+buckets+"[{{elapsed}}s]))",
 			"has no {{elapsed}}, which compare.histogram needs")
