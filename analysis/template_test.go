@@ -99,13 +99,15 @@ func TestInstantiate(t *testing.T) {
 		},
 		"an interval without a count goes on": {a: "{metrics: [{name: m, interval: 1m, " + simple + "}]}",
 			want: []Metric{metric("m", "u", func(m *Metric) { m.Count, m.Interval = 0, time.Minute })}},
+		"a start": {a: "{metrics: [{name: m, startWhen: len(result) == 2, " + simple + "}]}",
+			want: []Metric{metric("m", "u", func(m *Metric) { m.StartWhen = "len(result) == 2" })}},
 		"a comparison": {
-			a: "{metrics: [{name: m, minSamples: 50, onNoData: wait, startWhen: len(result) == 2, compare: {to: stable, " +
+			a: "{metrics: [{name: m, minSamples: 50, onNoData: wait, compare: {to: stable, " +
 				"maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: '{{args.hash}}'}}}], args: [{name: hash}]}",
 			given: Values{Pods: map[string]string{"hash": "Latest"}},
 			want: []Metric{metric("m", "{{args.hash}}", func(m *Metric) {
 				m.Pods = map[string]string{"hash": "Latest"}
-				m.MinSamples, m.OnNoData, m.StartWhen = 50, NoDataWait, "len(result) == 2"
+				m.MinSamples, m.OnNoData = 50, NoDataWait
 				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
 			})},
 		},
@@ -253,6 +255,9 @@ func TestRefused(t *testing.T) {
 	versions := func(fields string) string {
 		return "{args: [{name: hash}], metrics: [{name: m, provider: {web: {url: 'u/{{args.hash}}'}}, " + fields + "}]}"
 	}
+	pairs := func(provider string) string {
+		return strings.ReplaceAll(versions("compare: {to: stable}"), "web:", provider+":")
+	}
 	datadog := func(fields, config string) string {
 		return "{args: [{name: hash}], metrics: [{name: m, " + fields + ", provider: {datadog: {apiVersion: v2, " + config + "}}}]}"
 	}
@@ -329,6 +334,14 @@ func TestRefused(t *testing.T) {
 			"spec.metrics[0].count: is 1, but with {{release.elapsed}} the first measurement only begins the counts"},
 		"OnceByDefault": {strings.ReplaceAll(versions("compare: {to: stable}"), "u/", "{{release.elapsed}}/"), "spec.metrics[0].count: is 1"},
 		"Twice":         {strings.ReplaceAll(versions("compare: {to: stable}, interval: 1m, count: 2"), "u/", "{{release.elapsed}}/"), ""},
+		"Start":         {versions("compare: {to: stable}, startWhen: result > 0"), "spec.metrics[0].compare: conflicts with a condition"},
+		"Job":           {pairs("job"), "spec.metrics[0].compare: needs [bad, all], and the provider job returns no such list"},
+		"Kayenta":       {pairs("kayenta"), "spec.metrics[0].compare: needs [bad, all], and the provider kayenta"},
+		"Webhook":       {pairs("webhook"), "spec.metrics[0].compare: needs [bad, all], and the provider webhook"},
+		"Graphite":      {pairs("graphite"), "spec.metrics[0].compare: needs [bad, all], and the provider graphite"},
+		"NewRelic":      {pairs("newRelic"), "spec.metrics[0].compare: needs [bad, all], and the provider newRelic"},
+		"SkyWalking":    {pairs("skywalking"), "spec.metrics[0].compare: needs [bad, all], and the provider skywalking"},
+		"Wavefront":     {pairs("wavefront"), ""},
 		"Itself":        {metric("compare: {to: stable}"), web + sameVersion},
 		"ItsRegion":     {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "region"), web + sameVersion},
 		"StableItself":  {strings.ReplaceAll(versions("compare: {to: stable}"), "hash", "stable"), web + sameVersion},

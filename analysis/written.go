@@ -121,8 +121,11 @@ func checkCompare(m *Metric) error {
 	switch {
 	case c == nil:
 		return nil
-	case m.SuccessCondition != "" || m.FailureCondition != "":
+	case m.SuccessCondition != "" || m.FailureCondition != "" || m.StartWhen != "":
 		return wrong("compare", "keep only one", "conflicts with a condition")
+	case slices.Contains([]string{"job", "kayenta", "webhook", "graphite", "newRelic", "skywalking"}, m.Provider):
+		return wrong("compare", "use another provider, or a condition",
+			"needs [bad, all], and the provider %s returns no such list", m.Provider)
 	case c.MaxIncrease < 0 || c.MaxIncrease >= 1:
 		return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
 	case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):

@@ -148,3 +148,11 @@ func TestComparisons(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfAPairOfWavefront checks a comparison while only one series has points, as before the first failure: the result stays a list, which
+// is no error.
+func TestHalfAPairOfWavefront(t *testing.T) {
+	b := newBench(t, wavefrontContract)
+	b.request.Compare = &analysis.Compare{}
+	b.wantValue([]any{0.97})
+}

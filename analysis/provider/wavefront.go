@@ -65,10 +65,10 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	return wavefrontResult(a.Body, float64(now.Unix()))
+	return wavefrontResult(a.Body, float64(now.Unix()), s.request.Compare != nil)
 }
 
-func wavefrontResult(body []byte, now float64) (Result, error) {
+func wavefrontResult(body []byte, now float64, pair bool) (Result, error) {
 	var answered struct {
 		Series []struct {
 			Points [][]float64 `json:"data"` // [seconds, value]
@@ -105,10 +105,10 @@ func wavefrontResult(body []byte, now float64) (Result, error) {
 			drifts = append(drifts, strconv.FormatFloat(nearest[0]-now, 'f', 0, 64))
 		}
 	}
-	switch len(values) {
-	case 0:
+	switch n := len(values); {
+	case n == 0:
 		return result, nil
-	case 1:
+	case n == 1 && !pair:
 		result.Value, result.Metadata["timestamps"], result.Metadata["drift"] = values[0], times[0], drifts[0]
 	default:
 		result.Value = values
