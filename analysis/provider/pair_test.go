@@ -149,7 +149,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// TestHalfAPairOfWavefront checks a comparison while only one series has points, as before the first failure: the result stays a list, which
+// TestHalfAPairOfWavefront checks a comparison while only one series has points, as before the first failure: the result is a list, which
 // is no error.
 func TestHalfAPairOfWavefront(t *testing.T) {
 	b := newBench(t, wavefrontContract)
