@@ -89,10 +89,11 @@ func (s Detection) at(
 		s.Fix = noWindow
 		return []Detection{s}
 	}
+	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}
 	// Without other fields, equal settings of different metrics are equal.
 	plain := rollout.Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: measurements(m),
 		MinSamples: m.MinSamples, FailureLimit: m.FailureLimit, Compare: m.Compare,
-		Config: map[string]any{"query": "{{elapsed}}"}}
+		Config: map[string]any{"query": window[analysis.WindowOf(m) == analysis.WindowRelease]}}
 	if plain.Interval == 0 {
 		plain.Interval, plain.InitialDelay = cmp.Or(m.InitialDelay, time.Second), 0
 	}

@@ -93,6 +93,10 @@ func TestDetections(t *testing.T) {
 		p.Spec = spec
 		var got []string
 		for _, s := range Detections([]rollout.Spec{spec}, p, c.record) {
+			if window := analysis.WindowOf(append(s.setting.Metrics, rollout.Metric{})[0]); s.Fix == "" &&
+				(window == analysis.WindowRelease) != (name == "a window of the release") {
+				t.Errorf("%s: the window is %d", name, window)
+			}
 			text := fmt.Sprintf("step %d %g%% ", s.Step, 100*s.Weight)
 			if s.Fix != "" {
 				text += s.Fix
