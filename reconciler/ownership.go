@@ -60,9 +60,15 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	defer c.mu.Unlock()
 	for _, ref := range refsOf(head) {
 		for _, name := range c.named[ref] {
-			if name != app {
-				all = append(all, claim{ref, name, c.heads[name] == nil || c.heads[name].of != commit})
+			if name == app {
+				continue
 			}
+			h := c.heads[name]
+			isOld := h.of != commit
+			if isOld && !slices.Contains(h.rivals, app) {
+				h.rivals = append(h.rivals, app)
+			}
+			all = append(all, claim{ref, name, isOld})
 		}
 	}
 	return all

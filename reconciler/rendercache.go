@@ -32,7 +32,7 @@ type renderCache struct {
 	named  map[rollout.Ref][]string // apps whose heads have the object
 	failed map[string]bool          // failed renders, until retry
 	index  cohort.Index             // files of the newest renders
-	made   int                      // number of renders so far, and of forgotten apps
+	made   int                      // number of renders and heads so far, and of forgotten apps
 	wake   func()                   // after each render
 }
 
@@ -46,7 +46,8 @@ type headRender struct {
 	missed     bool // repeat a pass
 	looks      int  // fetches since the last failed try
 	pause      int
-	isUnblamed bool // the head names the newest commit as its change
+	isUnblamed bool     // the head names the newest commit as its change
+	rivals     []string // apps with an object of this app, which wait for its newest head
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -87,9 +88,10 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 		h, policy := c.heads[app.Name], c.reader.Policy.Load()
 		switch {
 		case h.isOf(tree, app, policy):
-		case h != nil && h.of == h.want && h.app == app && h.policy == policy && h.head.Render != nil &&
+		case h != nil && h.of == h.want && !h.missed && h.app == app && h.policy == policy && h.head.Render != nil &&
 			c.reader.IsSameHead(tree, h.head.Render):
-			h.of, h.want = tree.Commit().ID, tree.Commit().ID
+			h.want = tree.Commit().ID
+			c.reach(h, h.want)
 		default:
 			c.wantHead(tree, line, app)
 		}
@@ -267,7 +269,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.head, h.isUnblamed = made, len(j.line) == 0
 		c.updateOwners(j.app.Name, was.Render, made.Render)
 	}
-	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
+	h.app, h.policy, h.line = j.app, policy, nil
+	c.reach(h, j.commit)
 	if h.head.Render != nil {
 		c.index.Set(j.app.Name, h.head.Render.Files)
 	}
@@ -275,6 +278,15 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.missed = false
 		c.touch(j.app.Name)
 	}
+}
+
+// reach sets a head's commit, for which rivals and the answers about shared changes wait.
+func (c *renderCache) reach(h *headRender, commit string) {
+	for _, app := range h.rivals {
+		c.touch(app)
+	}
+	h.of, h.rivals = commit, nil
+	c.made++
 }
 
 // isBlamed reports whether the commit that last changed an app is known or cannot be found. If not, as in a new

@@ -1,0 +1,252 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// churn is a reconciler without a cluster, whose users push random commits. Fetches, renders and passes come in a random order.
+type churn struct {
+	*testing.T
+	rand    *rand.Rand
+	git     *origin
+	r       *Reconciler
+	now     time.Time
+	policy  *rollout.Policy
+	rules   []*rollout.Policy
+	waiting map[string]string // by app: why its last pass ended without a decision
+}
+
+var churned = []string{"a", "b", "c", "d", "e"}
+
+func newChurn(t *testing.T, seed uint64) *churn {
+	c := &churn{
+		T: t, rand: rand.New(rand.NewPCG(seed, 1)), git: &origin{commits: map[string]tree{}}, rules: []*rollout.Policy{nil},
+		now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waiting: map[string]string{},
+	}
+	for _, more := range []string{"sources: [apps/**, one/**]", "serviceAccount: team/robot"} {
+		p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
+			"- {name: web, apps: [\"*\"], namespaces: [default], "+more+"}\n"))
+		must(t, err)
+		c.rules = append(c.rules, p)
+	}
+	c.r = c.start()
+	files := map[string]string{configFile: plainConfig + churnShared}
+	for _, base := range []string{"one", "two"} {
+		files[base+"/kustomization.yaml"], files[base+"/base.yaml"] = "resources: [base.yaml]\n", churnMap("base", 0)
+	}
+	for _, name := range churned {
+		files["apps/"+name+"/kustomization.yaml"] = churnKustomization(name, 0)
+		files["apps/"+name+"/own.yaml"] = churnMap(name, 0)
+	}
+	c.push(files)
+	return c
+}
+
+const churnShared = "sharedChanges: {over: 2, cohorts: [1, \"100%\"]}\n"
+
+func churnMap(name string, i int) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: \"%d\"} # %d\n", name, i/2, i)
+}
+
+func churnKustomization(name string, i int) string {
+	prefix := "namePrefix: " + name + "-\n"
+	return []string{
+		prefix + "resources: [own.yaml, ../../one]\n", prefix + "resources: [own.yaml, ../../two]\n",
+		prefix + "resources: [own.yaml]\n", prefix + "resources: [own.yaml, ../../one] # again\n",
+		"resources: [own.yaml, ../../two]\n", "resources: [missing.yaml]\n",
+	}[i]
+}
+
+// start returns a reconciler that has read nothing, but the record.
+func (c *churn) start() *Reconciler {
+	r := New(Options{Cluster: "prod", Repository: c.git, Past: c.git, Renderer: render.New(render.InProcess{}),
+		Log: slog.New(slog.DiscardHandler), Policy: func(rollout.Heads) (*rollout.Policy, error) { return c.policy, nil }})
+	r.in.hasRead, r.states.isKnown, r.states.head = true, true, c.git.heads.State
+	if c.r != nil {
+		r.states.apps = maps.Clone(c.r.states.apps)
+	}
+	return r
+}
+
+func (c *churn) push(files map[string]string) {
+	c.git.heads.Main = c.git.commit(c.git.heads.Main, contents(files))
+}
+
+// edit returns a random edit of one file or folder.
+func (c *churn) edit() map[string]string {
+	name, i := churned[c.rand.IntN(len(churned))], c.rand.IntN(6)
+	dir := "apps/" + name + "/"
+	switch c.rand.IntN(12) {
+	case 0, 1, 2:
+		return map[string]string{dir + "kustomization.yaml": churnKustomization(name, i), dir + "own.yaml": churnMap(name, i/2)}
+	case 3, 4:
+		return map[string]string{dir + "own.yaml": churnMap(churned[c.rand.IntN(len(churned))], i)}
+	case 5, 6, 7:
+		return map[string]string{[]string{"one", "two"}[i%2] + "/base.yaml": churnMap("base", c.rand.IntN(4))}
+	case 8:
+		return map[string]string{dir + "kustomization.yaml": "", dir + "own.yaml": ""}
+	case 9:
+		what := []string{"", "not yaml: [", "release: h1-1\nthrough: all\n", "release: h1-1\nabort: true\n"}[i%4]
+		if i%4 > 1 {
+			what = "apiVersion: gitrollout.dev/v1alpha2\nkind: Promotion\n" + what
+		}
+		return map[string]string{rollout.PromotionPath("prod", name): what}
+	case 10:
+		more := []string{"", "pushInterval: 2s\n", "windows:\n- {kind: deny, schedule: \"0 0 * * *\", duration: 1h, apps: [a, b]}\n"}[i%3]
+		return map[string]string{configFile: []string{plainConfig, pruneConfig}[i/3] + churnShared + more}
+	default:
+		return map[string]string{".gitrollout/prod/README": fmt.Sprint(i)}
+	}
+}
+
+// act does one random thing.
+func (c *churn) act() {
+	switch c.rand.IntN(10) {
+	case 0, 1:
+		c.push(c.edit())
+	case 2:
+		if c.rand.IntN(4) == 0 { // users force a push of an older commit
+			c.git.heads.Main = fmt.Sprintf("%07d", 1+c.rand.IntN(len(c.git.commits)))
+		} else if c.rand.IntN(3) == 0 {
+			c.policy = c.rules[c.rand.IntN(len(c.rules))]
+		}
+	case 3, 4:
+		_ = c.r.in.look(c.Context())
+	case 5, 6:
+		if j, exists := c.r.renders.queue.next(); exists {
+			c.r.renders.do(j)
+			delete(c.r.renders.queue.busy, j.app.Name)
+		}
+	case 7:
+		c.passes(c.r, c.r.queue.due(c.now)...)
+	case 8:
+		c.passes(c.r, churned[c.rand.IntN(len(churned))])
+	default:
+		_, _ = c.r.in.bring(c.Context())
+	}
+}
+
+// passes runs passes without a cluster. A pass of an app that may follow its head sometimes records this.
+func (c *churn) passes(r *Reconciler, apps ...string) {
+	for _, name := range apps {
+		v := r.in.current()
+		if v == nil || v.apps[name] == nil {
+			if delete(c.waiting, name); v != nil {
+				r.forget(name, v)
+			}
+			continue
+		}
+		a := v.apps[name]
+		s, _ := r.states.of(name)
+		app, why := r.prepare(v, a.named(s.state), s.state, c.now)
+		if s.state.Source != "" {
+			_, err := r.renders.render(c.Context(), a.App, s.state.Source)
+			why = errors.Join(why, err)
+		}
+		follows := a.removed == nil && app.Head.Render != nil && (app.Entry == nil || app.Entry.Open) &&
+			app.Head.Commit.ID != s.state.Source
+		if follows && s.state.Source != "" && !r.renders.isBlamed(name, s.state.Source, v.main()) {
+			why = errors.Join(why, source.ErrNotReady)
+		}
+		if delete(c.waiting, name); errors.Is(why, source.ErrNotReady) {
+			c.waiting[name] = why.Error()
+		} else if r == c.r && follows && c.rand.IntN(2) == 0 {
+			c.record(name, app)
+		}
+	}
+}
+
+// record records that an app is at its head.
+func (c *churn) record(name string, app source.App) {
+	s := rollout.State{App: name, Path: app.Path, Source: app.Head.Commit.ID, Phase: rollout.Healthy}
+	for _, o := range app.Head.Render.Objects {
+		s.Inventory = append(s.Inventory, o.Ref())
+	}
+	if app.Entry != nil {
+		s.Entered = &rollout.Entered{At: c.now, Commit: s.Source, Was: app.State.Source, Well: c.now.Add(-time.Hour)}
+	}
+	c.git.heads.State = fmt.Sprint("record ", len(c.git.heads.State), " ", c.rand.IntN(1_000_000))
+	c.r.states.apps[name], c.r.states.head = appState{state: s}, c.git.heads.State
+	c.r.cohorts.wake()
+}
+
+// settle runs until no app is due, and no render or commit is missing.
+func (c *churn) settle(r *Reconciler) {
+	_ = r.in.look(c.Context())
+	for range 200 {
+		rendered := r.renders.drain()
+		brought, _ := r.in.bring(c.Context())
+		due := r.queue.due(c.now)
+		if c.passes(r, due...); len(due) == 0 && !rendered && !brought {
+			compare.CheckNamed(c, "apps that wait, but are not due again", map[string]string{}, c.waiting)
+			clear(c.waiting)
+			return
+		}
+	}
+	c.Fatal("it does not settle")
+}
+
+// facts returns a reconciler's knowledge about each app, except authors and the commits that changed an app.
+func (c *churn) facts(r *Reconciler) map[string]string {
+	v, all := r.in.current(), map[string]string{}
+	for name, a := range v.apps {
+		p := a.promotion
+		all[name] = fmt.Sprintf("%+v\n%+v %v\n%s %s %v %v\n%v %v\n", a.App, len(a.calendar.Windows), a.calendar.Freeze, p.Path, p.ID,
+			p.File != nil, p.Err, a.removed, a.prunes)
+		s, _ := r.states.of(name)
+		head, conflict, ready := r.head(v, a)
+		all[name] += fmt.Sprintf("ready %t, %v, %v\n", ready, head.Err, conflict)
+		if h := head.Render; h != nil {
+			all[name] += fmt.Sprintf("%+v %v %v %s %s %v\nowner of %v\n", h.App, h.Objects, h.Files, h.Digest, h.Content, h.Warnings,
+				len(r.renders.conflicts(name, h, v.main())))
+			all[name] += fmt.Sprintf("files %v\n", r.renders.index.Files(name))
+		}
+		app, why := r.prepare(v, a.named(s.state), s.state, c.now)
+		all[name] += fmt.Sprintf("head %v, entry %t, unknown %v\n", app.Head.Err, app.Entry == nil || app.Entry.Open, why)
+	}
+	for _, file := range []string{"one/base.yaml", "two/base.yaml"} {
+		readers := slices.DeleteFunc(slices.Clone(r.renders.index.Readers(file)), func(name string) bool {
+			return v.apps[name] == nil || v.apps[name].removed != nil || r.renders.heads[name].head.Render == nil
+		})
+		all[file] = fmt.Sprint(slices.Sorted(slices.Values(readers)))
+	}
+	return all
+}
+
+// TestViewsOfManyPushes checks that a reconciler that has seen random pushes, while its renders and passes were late, knows the same as
+// a new process, and that each app whose pass had to wait became due again.
+func TestViewsOfManyPushes(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
+			c := newChurn(t, seed)
+			for range 8 {
+				for range 25 {
+					c.act()
+				}
+				c.settle(c.r)
+				fresh := c.start()
+				for _, name := range churned { // a new process does not know the files of a broken or removed app
+					fresh.renders.index.Set(name, c.r.renders.index.Files(name))
+				}
+				maps.Copy(fresh.fetcher.ours, c.r.fetcher.ours) // nor commits that were on the branch before a forced push
+				c.settle(fresh)
+				compare.CheckNamed(t, "knowledge", c.facts(fresh), c.facts(c.r))
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
