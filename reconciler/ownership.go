@@ -31,6 +31,7 @@ func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 		others = append(others, apps...)
 		if named {
 			apps = append(apps, app)
+			slices.Sort(apps) // so that a conflict always names the same app
 		}
 		if c.named[ref] = apps; len(apps) == 0 {
 			delete(c.named, ref)

@@ -87,7 +87,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	for _, app := range apps {
 		h, policy := c.heads[app.Name], c.reader.Policy.Load()
 		switch {
-		case h.isOf(tree, app, policy):
+		case h.isOf(tree, app, policy) && h.of == h.want: // else a queued render would replace the head
 		case h != nil && h.of == h.want && !h.missed && h.app == app && h.policy == policy && h.head.Render != nil &&
 			c.reader.IsSameHead(tree, h.head.Render):
 			h.want = tree.Commit().ID

@@ -169,6 +169,22 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 	compare.CheckNamed(t, "room for jobs after the last", 0, cap(r.renders.queue.jobs))
 }
 
+// TestHistoryBeforeAPush checks that an app whose pass waits for its history becomes due again if a push to other apps comes before the
+// render of this history.
+func TestHistoryBeforeAPush(t *testing.T) {
+	s, _ := newShelf("old", "new")
+	r, apps := New(Options{Repository: s, Renderer: remembering{s, ""}, Log: slog.New(slog.DiscardHandler)}), []rollout.App{app("shop")}
+	r.renders.look(readable("old"), nil, apps)
+	r.renders.drain()
+	compare.CheckNamed(t, "the change of the head is known", false, r.renders.isBlamed("shop", "older", "old"))
+	r.queue.due(time.Time{})
+	r.renders.setHistory("shop", readable("old"), at("older", "old").line)
+	v := at("old", "new")
+	r.renders.look(v.branch.Tree, v.line, apps)
+	r.renders.drain()
+	compare.CheckNamed(t, "due", []string{"shop"}, r.queue.due(time.Time{}))
+}
+
 // TestUnchangedObjectsKeepTheirOwners checks that a head with equal objects costs no work for each object.
 func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 	_, r := newShelf()

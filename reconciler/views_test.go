@@ -209,8 +209,12 @@ func (c *churn) facts(r *Reconciler) map[string]string {
 		head, conflict, ready := r.head(v, a)
 		all[name] += fmt.Sprintf("ready %t, %v, %v\n", ready, head.Err, conflict)
 		if h := head.Render; h != nil {
-			all[name] += fmt.Sprintf("%+v %v %v %s %s %v\nowner of %v\n", h.App, h.Objects, h.Files, h.Digest, h.Content, h.Warnings,
-				len(r.renders.conflicts(name, h, v.main())))
+			all[name] += fmt.Sprintf("%+v %v %v %s %s %v\n", h.App, h.Objects, h.Files, h.Digest, h.Content, h.Warnings)
+			for _, claim := range r.renders.conflicts(name, h, v.main()) {
+				if other := v.apps[claim.app]; other != nil && other.removed == nil {
+					all[name] += fmt.Sprintf("%+v\n", claim)
+				}
+			}
 			all[name] += fmt.Sprintf("files %v\n", r.renders.index.Files(name))
 		}
 		app, why := r.prepare(v, a.named(s.state), s.state, c.now)
@@ -249,4 +253,16 @@ func TestViewsOfManyPushes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAppsThatWaitForTheSameCommit checks that all apps become due when a commit arrives that their answers about a shared change need.
+func TestAppsThatWaitForTheSameCommit(t *testing.T) {
+	c := newChurn(t, 1)
+	c.push(map[string]string{"one/base.yaml": churnMap("base", 2)})
+	c.push(map[string]string{"one/base.yaml": churnMap("base", 4)})
+	for _, name := range churned {
+		c.r.states.apps[name] = appState{state: rollout.State{App: name, Path: "apps/" + name, Source: "0000002", Phase: rollout.Healthy,
+			Entered: &rollout.Entered{At: c.now, Commit: "0000002", Was: "0000001", Well: c.now}}}
+	}
+	c.settle(c.r)
 }
