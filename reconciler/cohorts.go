@@ -39,6 +39,9 @@ func (c *cohorts) entry(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := c.refresh(v)
+	if was, waits := c.waiting[a.Name]; waits && was == nil {
+		changed = true // other apps may have waited for the same commits, or an error hid a change
+	}
 	e, err := c.entries.Of(a.App, s, head, p, now)
 	defer c.choose(a.Name)
 	if err != nil {

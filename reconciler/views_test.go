@@ -187,9 +187,9 @@ func (c *churn) settle(r *Reconciler) {
 	_ = r.in.look(c.Context())
 	for range 200 {
 		rendered := r.renders.drain()
-		brought, _ := r.in.bring(c.Context())
 		due := r.queue.due(c.now)
-		if c.passes(r, due...); len(due) == 0 && !rendered && !brought {
+		c.passes(r, due...)
+		if brought, _ := r.in.bring(c.Context()); len(due) == 0 && !rendered && !brought {
 			compare.CheckNamed(c, "apps that wait, but are not due again", map[string]string{}, c.waiting)
 			clear(c.waiting)
 			return
