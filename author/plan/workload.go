@@ -84,14 +84,13 @@ func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	return runs
 }
 
-// Detections returns the differences that an app's comparisons find, without figures and without a record. For traffic,
-// see Sides.
+// Detections returns what an app's comparisons find, without figures and without a record. For traffic, see Sides.
 func Detections(r *rollout.Render, traffic func(rollout.Spec) rollout.AnalysisRun) (all []strategies.Detection) {
 	in := Input{Traffic: traffic, Base: Side{Render: r}}
 	for _, spec := range r.Specs {
 		n, _ := size(r, spec)
-		p := strategies.Planned{Spec: spec, Replicas: n}
-		all = append(all, strategies.Detections(r.Specs, p, in.runs(spec.Workload))...)
+		all = append(all, strategies.Detections(r.Specs, strategies.Planned{Spec: spec, Replicas: n},
+			in.runs(spec.Workload))...)
 	}
 	return all
 }

@@ -150,7 +150,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil && c.target.context != "" {
 		server, failed := c.target.dryRunner()
 		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed
-		both.Traffic = c.traffic(ctx, server)
+		both.Traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
 	}
 	if err == nil {
 		err = p.Add(&both, ctx.Err)

@@ -117,32 +117,29 @@ func (c *planCommand) record(
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// traffic returns a function that measures the requests to a workload's serving pods in five minutes, by the workload's
-// compared metrics.
-func (s streams) traffic(ctx context.Context, server *cluster.DryRunner) func(rollout.Spec) rollout.AnalysisRun {
-	return func(spec rollout.Spec) rollout.AnalysisRun {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		began := time.Now().Add(-5 * time.Minute)
-		metrics := slices.DeleteFunc(spec.ReleaseMetrics(), func(m rollout.Metric) bool {
-			return m.Compare == nil || m.Provider != "prometheus"
-		})
-		hash := server.PodHash(ctx, spec.Workload)
-		t := strategies.NewTrial(spec.Workload.Name, metrics, strategies.Measure{
-			Workload: spec.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
-		}, began)
-		if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes rates
-			for _, m := range due {
-				t.Take(newWorker(ctx, s, time.Now, false).Take(ctx, rollout.App{}, m))
-			}
+// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics.
+func (s streams) traffic(ctx context.Context, server *cluster.DryRunner, spec rollout.Spec) rollout.AnalysisRun {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	began := time.Now().Add(-5 * time.Minute)
+	metrics := slices.DeleteFunc(spec.ReleaseMetrics(), func(m rollout.Metric) bool {
+		return m.Compare == nil || m.Provider != "prometheus"
+	})
+	hash := server.PodHash(ctx, spec.Workload)
+	t := strategies.NewTrial(spec.Workload.Name, metrics, strategies.Measure{
+		Workload: spec.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
+	}, began)
+	if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes rates
+		for _, m := range due {
+			t.Take(newWorker(ctx, s, time.Now, false).Take(ctx, rollout.App{}, m))
 		}
-		for _, p := range t.Run.Metrics {
-			if p.Evidence != nil {
-				p.Evidence.Canary = 0 // the same requests as Stable
-			} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
-				_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
-			}
-		}
-		return t.Run
 	}
+	for _, p := range t.Run.Metrics {
+		if p.Evidence != nil {
+			p.Evidence.Canary = 0 // the same requests as Stable
+		} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
+			_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
+		}
+	}
+	return t.Run
 }

@@ -126,7 +126,7 @@ func (c *validateCommand) run(ctx context.Context, tree rollout.Tree) error {
 		if err != nil {
 			return err
 		}
-		traffic = c.traffic(ctx, server)
+		traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
 	}
 	var r doctor.Report
 	for _, cluster := range clusters {

@@ -88,7 +88,7 @@ func Check(
 	known := map[string]*rollout.Render{} // by app; nil after errors
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
-		checked, built, err := checkApp(renderer, tree, app, traffic)
+		checked, built, err := checkApp(renderer, tree, app)
 		if err != nil {
 			return r, err
 		}
@@ -98,6 +98,7 @@ func Check(
 				err = claim(owners, built)
 			}
 			checked.refuse(err)
+			checked.Detection = plan.Detections(built, traffic)
 			entry := config.EntryOf(app)
 			all := beyond[entry]
 			all.Add(render.BeyondOf(built, own))
@@ -147,9 +148,7 @@ func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	return warnings
 }
 
-func checkApp(
-	renderer *render.Renderer, tree rollout.Tree, app rollout.App, traffic func(rollout.Spec) rollout.AnalysisRun,
-) (AppReport, *rollout.Render, error) {
+func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
 	a := AppReport{App: app.Name, Path: app.Path}
 	built, err := renderer.Render(tree, app, rollout.Commit{})
 	if rollout.IsInvalid(err) {
@@ -164,7 +163,6 @@ func checkApp(
 		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
 			" is not checked: gitrollout validate has no key")
 	}
-	a.Detection = plan.Detections(built, traffic)
 	return a, built, nil
 }
 

@@ -98,8 +98,8 @@ func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload)
 	return all
 }
 
-// Seeing returns a function that adds Sees to the runs of a release in flight. A call costs about 0.1 s for each setting
-// that no call had before.
+// Seeing returns a function that adds Sees to the runs of a release in flight. A call costs about 0.1 s for each
+// setting that no call had before.
 func Seeing() func(App) App {
 	known := strategies.Known{}
 	return func(a App) App { return a.seen(known) }
