@@ -65,11 +65,10 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 				continue
 			}
 			h := c.heads[name]
-			isOld := h.of != commit
-			if isOld && !slices.Contains(h.rivals, app) {
+			all = append(all, claim{ref, name, h == nil || h.of != commit})
+			if h != nil && h.of != commit && !slices.Contains(h.rivals, app) {
 				h.rivals = append(h.rivals, app)
 			}
-			all = append(all, claim{ref, name, isOld})
 		}
 	}
 	return all

@@ -264,9 +264,9 @@ func TestClaims(t *testing.T) {
 	got := rollout.Mapped(p.conflicts("shop", render("x", "y", "z"), "new"), func(c claim) string {
 		return fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld)
 	})
-	compare.CheckNamed(t, "rivals", []string{"y of web true", "y of job true", "z of web true"}, got)
+	compare.CheckNamed(t, "rivals", []string{"y of job true", "y of web true", "z of web true"}, got)
 	rivals := rollout.Mapped(p.conflicts("web", render("y"), "new"), func(c claim) bool { return c.isOld })
-	compare.CheckNamed(t, "rivals of web are old", []bool{false, true}, rivals)
+	compare.CheckNamed(t, "rivals of web are old", []bool{true, false}, rivals)
 	claims("job", render("y"), nil, "shop web")
 	claims("web", render("y", "z"), render("y"), "shop")
 	claims("shop", render("x", "y"), nil, "web")

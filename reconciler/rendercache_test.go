@@ -185,6 +185,37 @@ func TestHistoryBeforeAPush(t *testing.T) {
 	compare.CheckNamed(t, "due", []string{"shop"}, r.queue.due(time.Time{}))
 }
 
+// TestRivalWithEqualObjects checks that an app that waits for the head of another app with the same object becomes due when this head is
+// known, even if its objects are unchanged.
+func TestRivalWithEqualObjects(t *testing.T) {
+	_, r := newShelf()
+	apps := []rollout.App{app("shop"), app("till")}
+	render := func(name, commit string) {
+		object := object("v1", "ConfigMap", "c")
+		made := strategies.Head{Render: &rollout.Render{App: app(name), Digest: "d", Objects: []rollout.Object{object}}}
+		r.renders.headIs(job{what: what{app(name), commit, true}}, made, nil)
+	}
+	for _, commit := range []string{"old", "new"} {
+		r.renders.look(readable(commit), nil, apps)
+		render("shop", commit)
+		r.renders.conflicts("shop", r.renders.heads["shop"].head.Render, commit)
+		r.queue.due(time.Time{})
+		render("till", commit)
+		compare.CheckNamed(t, commit+": shop is due", true, slices.Contains(r.queue.due(time.Time{}), "shop"))
+	}
+}
+
+// TestQueuedHeadAfterAForcedPush checks that a queued render of a former head does not replace the head that users force back.
+func TestQueuedHeadAfterAForcedPush(t *testing.T) {
+	_, r := newShelf("old", "new")
+	for _, commit := range []string{"old", "new", "old"} {
+		if r.renders.look(readable(commit), nil, []rollout.App{app("shop")}); commit == "old" {
+			r.renders.drain()
+		}
+	}
+	wantHead(t, r, at("old"), "shop", "old")
+}
+
 // TestUnchangedObjectsKeepTheirOwners checks that a head with equal objects costs no work for each object.
 func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 	_, r := newShelf()

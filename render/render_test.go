@@ -260,6 +260,9 @@ func TestIsSame(t *testing.T) {
 		again.App = tc.app
 		compare.CheckNamed(t, name, tc.want, r.IsSame(newTree(tc.files), &again))
 	}
+	other := *was
+	other.Files = []string{"base/moved.yaml"}
+	compare.CheckNamed(t, "equal objects from another file", false, r.IsSame(newTree(files), &other))
 	compare.CheckNamed(t, "builds", 1, r.Builds())
 }
 
