@@ -25,7 +25,7 @@ var budgets = map[string]budget{
 	"git":        {5_520, 148},
 	"internal":   {11_472, 0},
 	"publish":    {4_680, 100},
-	"reconciler": {8_000, 169},
+	"reconciler": {8_020, 169},
 	"render":     {9_620, 106},
 	"rollout":    {6_560, 542},
 	"simulate":   {3_475, 100},
