@@ -160,8 +160,8 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 			by := map[bool]rollout.Ref{true: originOf(d), false: d.ref}[d.form.RevisionHistoryLimit == nil]
 			return a.invalid(by, "spec.revisionHistoryLimit", "set it to 1 or more",
 				"is 0, so no revision of the version before is left to compare with, as metric %s of the watch does", x.Name)
-		case x.FailureLimit < 0:
-			return fail("give 0 or more", "has failureLimit -1, so that inconclusive measurements would fail it")
+		case x.ConsecutiveSuccessLimit > 0: // with failureLimit -1, inconclusive measurements would fail
+			return fail("remove it", "has a consecutiveSuccessLimit, so it may end long before the watch")
 		case x.Interval == 0:
 			return fail("give it an interval", "is measured only once")
 		case x.InitialDelay+x.Interval >= length:
