@@ -140,7 +140,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	next.Limit, next.Metrics = Limit(m), f.Sequential
 	if got.Phase == Successful && mean >= next.Limit {
 		got.Phase = Failed
-		got.Message = fmt.Sprintf("worse than %s: evidence %.3g, limit %.3g", other(m), mean, next.Limit)
+		text := rollout.EvidenceText(next.Value(), mean, next.Limit)
+		got.Message = fmt.Sprintf("worse than %s: evidence %s", other(m), text)
 	}
 	return got, next
 }

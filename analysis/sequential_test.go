@@ -402,7 +402,7 @@ func TestOtherVersion(t *testing.T) {
 			{[2]string{"", name + ": 3 is not [bad, all]"}, texts(rate, []any{3.0, 100.0}, 3.0)},
 			{[2]string{"100 requests, " + name + " 50", ""}, texts(latency, latencies(100, 0.1), latencies(50, 0.1))},
 			{[2]string{"above 0.01: 90484 of 100000 (90.5%), " + name + " 147152 of 400000 (36.8%)",
-				"worse than " + name + ": evidence +Inf, limit 2e+03"},
+				"worse than " + name + ": evidence >1e12 of 2,000"},
 				texts(latency, latencies(100_000, 0.1), latencies(400_000, 0.01))},
 		} {
 			compare.CheckNamed(t, name, c.want, c.got)
@@ -474,4 +474,12 @@ func TestMissingBadRequests(t *testing.T) {
 	if got, _ := look([2]float64{0, 1200}, [2]float64{2, 4800}, few, noon); got.Phase != Successful {
 		t.Errorf("with few bad requests: %s", got.Phase)
 	}
+}
+
+// TestEvidenceOfOthers checks the message of a metric that fails because of the evidence of the release's other metrics.
+func TestEvidenceOfOthers(t *testing.T) {
+	m := elapsedMetric(time.Minute, 10)
+	got, _ := Weigh(m, nil, &Look{canary: sample{1, 100}, stable: sample{4, 400}}, noon, Measurement{Phase: Successful},
+		Family{Compared: 2, Sequential: 2, Others: 10_000})
+	compare.Check(t, "worse than stable: evidence 0.45, release 5,000 of 2,000", got.Message)
 }
