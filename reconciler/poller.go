@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,14 +257,15 @@ func (l *poller) removedApp(was, next *gitView, name string) (a appView) {
 		return a
 	}
 	if was != nil && was.apps[name] != nil {
-		a.App = was.apps[name].App
+		a.App, a.removedBy = was.apps[name].App, was.apps[name].removedBy
 	}
 	if entry := next.branch.Config.EntryOf(a.App); entry != nil {
 		if listed, err := entry.App(a.Path); err == nil && listed.Name == name {
 			a.App = next.branch.WithProject(listed)
 		}
 	}
-	a.removed, a.removedBy = next.branch.Removed(a.App), changed(next.line, a.Path, rollout.ConfigPath(l.Cluster))
+	a.removed = next.branch.Removed(a.App)
+	a.removedBy = cmp.Or(changed(next.line, a.Path, rollout.ConfigPath(l.Cluster)), a.removedBy)
 	a.prunes = next.branch.Prunes(a.App)
 	return a
 }

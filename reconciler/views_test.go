@@ -298,3 +298,14 @@ func TestAppsThatWaitForTheSameCommit(t *testing.T) {
 	}
 	c.settle(c.r)
 }
+
+// TestARemovedAppKeepsItsCommit checks that the commit that removed an app is still known after a commit of another app's record.
+func TestARemovedAppKeepsItsCommit(t *testing.T) {
+	w := newWorld(t, nil)
+	commit := w.commit("without shop", withoutShop)
+	for _, when := range []string{"after the push", "after a record's commit"} {
+		must(t, w.r.in.look(t.Context()))
+		compare.CheckNamed(t, when, commit, w.r.in.current().apps["shop"].removedBy.ID)
+		w.git.heads.State = w.git.commit(w.git.heads.State, nil)
+	}
+}
