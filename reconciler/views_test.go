@@ -108,7 +108,8 @@ func (c *churn) edit() map[string]string {
 		return map[string]string{rollout.PromotionPath("prod", name): what}
 	case 10:
 		if c.rand.IntN(3) == 0 {
-			return map[string]string{rollout.FreezePath("prod"): []string{"", "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: x\n"}[i%2]}
+			freeze := []string{"", "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: x\n"}[i%2]
+			return map[string]string{rollout.FreezePath("prod"): freeze}
 		}
 		more := []string{"", "interval: none\n", "windows:\n- {kind: deny, schedule: \"0 0 * * *\", duration: 1h, apps: [a, b]}\n"}[i%3]
 		return map[string]string{configFile: []string{plainConfig, pruneConfig}[i/3] + churnShared + more}
