@@ -35,6 +35,9 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 	files, tag := []string{app.Path + "/version", shared}, ""
 	for _, file := range []string{shared, app.Path + "/version"} {
 		entry, found, _ := tree.Lookup(file)
+		if found && file != shared && strings.HasPrefix(blobOf(tree, entry), "broken") {
+			return nil, rollout.Invalidf(file, "", "is broken")
+		}
 		if !found {
 			return nil, rollout.Invalidf(file, "", "does not exist")
 		}
@@ -45,13 +48,14 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 		tag += "-" + string(content)
 	}
 	base, own, _ := strings.Cut(tag[1:], "-")
-	w := rollout.Workload{Namespace: namespace, Name: app.Name}
-	labels := map[string]any{"app": app.Name}
-	web := objectOf(manifest("apps/v1", "Deployment", app.Name, map[string]any{"spec": map[string]any{
+	name := "a" + app.Name[1:] // a renamed app keeps its workload
+	w := rollout.Workload{Namespace: namespace, Name: name}
+	labels := map[string]any{"app": name}
+	web := objectOf(manifest("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
 		"replicas": int64(2), "selector": map[string]any{"matchLabels": labels}, "progressDeadlineSeconds": int64(60),
 		"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)}},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels},
-			"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + app.Name + ":" + base + "-" + own}}}},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + name + ":" + base + "-" + own}}}},
 	}}))
 	hash, err := rollout.HashTemplate(web.Map("spec", "template"))
 	if err != nil {
@@ -69,7 +73,7 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: hashOf(tag)}
 	if strings.HasPrefix(base, "good") && n7(app.Name) == 5 { // these apps do not use the base's version
 		web.Map("spec")["template"] = map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
-			map[string]any{"name": "app", "image": "example/" + app.Name + ":none-" + own}}}}
+			map[string]any{"name": "app", "image": "example/" + name + ":none-" + own}}}}
 		if r.Templates[w], err = rollout.HashTemplate(web.Map("spec", "template")); err != nil {
 			return nil, err
 		}
@@ -81,6 +85,11 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 	return r, nil
 }
 
+func blobOf(tree rollout.Tree, entry rollout.Entry) string {
+	content, _ := tree.ReadBlob(entry.ID) // in memory
+	return string(content)
+}
+
 func n7(app string) int {
 	n, _ := strconv.Atoi(app[1:])
 	return n % 7
@@ -90,8 +99,9 @@ func n7(app string) int {
 type sharedBase struct {
 	*Story
 	rng     *rand.Rand
-	apps    int
-	pumps   bool // the process's pumps run in any order, so that transitions wait while Git moves
+	names   []string // of the apps now; "" if Git no longer lists the app
+	brief   bool     // without the end, which only proves that all apps take the last version
+	pumps   bool     // the process's pumps run in any order, so that transitions wait while Git moves
 	log     bytes.Buffer
 	serial  int
 	base    []string                   // the base's versions so far
@@ -109,7 +119,7 @@ func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 
 func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, more map[string]string) *sharedBase {
 	t.Helper()
-	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), apps: apps, ran: map[string]map[string]bool{}, acts: map[string]int{},
+	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), names: make([]string, apps), ran: map[string]map[string]bool{}, acts: map[string]int{},
 		base: []string{"good0"}, pumps: seed%2 == 1}
 	files := map[string]string{rollout.ConfigPath(testCluster): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 		"- {path: apps/*, namespace: " + namespace + "}\n", "base/version": "good0"}
@@ -123,14 +133,15 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, 
 		Renderer: renderer, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}})
 	must(t, err)
-	names := make([]string, apps)
-	for i := range names {
-		names[i] = fmt.Sprintf("a%d", i)
+	for i := range w.names {
+		w.names[i] = fmt.Sprintf("a%d", i)
 	}
-	w.cluster.changed = func(what string) { // quicker than Story's
-		named := slices.ContainsFunc(names, func(name string) bool { return strings.Contains(what, name) })
-		for _, name := range names {
-			if w.process != nil && (!named || strings.Contains(what, name)) {
+	w.cluster.Kube.Sparse = true
+	w.cluster.changed = func(what string) { // quicker than Story's: what begins with a kind and the name of an app's object
+		_, object, _ := strings.Cut(what, " ")
+		i, err := strconv.Atoi(strings.TrimPrefix(object[:max(0, strings.IndexAny(object+" ", " -"))], "a"))
+		for at, name := range w.names {
+			if w.process != nil && name != "" && (at == i || err != nil) {
 				w.process.Touch(name)
 			}
 		}
@@ -138,7 +149,8 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, 
 	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
 		return kube.Lifetime{Never: strings.HasPrefix(version, "bad"), Ready: time.Second}
 	}
-	w.cluster.writing = func(_ *View, app string, o rollout.Object) {
+	w.cluster.writing = func(_ *View, _ string, o rollout.Object) {
+		app := o.Name()
 		base, _, _ := strings.Cut(kube.VersionOf(dump(o.Map("spec")["template"])), "-")
 		if w.ran[base] == nil {
 			w.ran[base] = map[string]bool{}
@@ -218,8 +230,9 @@ func (w *sharedBase) pushFile(what, file, content string) {
 // act is one random act of a user.
 func (w *sharedBase) act() {
 	w.serial++
-	app := fmt.Sprintf("a%d", w.rng.IntN(w.apps))
-	switch w.rng.IntN(9) {
+	i := w.rng.IntN(len(w.names))
+	app := w.names[i]
+	switch w.rng.IntN(12) {
 	case 0, 1:
 		w.base = append(w.base, fmt.Sprintf("good%d", w.serial))
 		w.pushFile("good base", "base/version", w.base[len(w.base)-1])
@@ -232,7 +245,7 @@ func (w *sharedBase) act() {
 			w.pushFile("revert", "base/version", w.base[n-2])
 		}
 	case 4, 5:
-		w.pushFile("own push", "apps/"+app+"/version", fmt.Sprintf("v%d", w.serial))
+		w.own("own push", i, fmt.Sprintf("v%d", w.serial))
 	case 6:
 		file := rollout.FreezePath(testCluster)
 		if w.git.Files(w.head())[file] != "" {
@@ -245,14 +258,64 @@ func (w *sharedBase) act() {
 		w.start()
 	case 8:
 		w.promote()
+	case 9:
+		w.rename(i)
+	case 10:
+		if w.own("broken push", i, fmt.Sprintf("broken%d", w.serial)); w.rng.IntN(2) == 0 {
+			w.run(time.Duration(w.rng.IntN(60))*time.Second, true)
+			w.note("restart")
+			w.start()
+		}
+	case 11:
+		if w.rng.IntN(4) == 0 {
+			w.remove(i)
+		}
+	}
+}
+
+// own pushes an app's own version.
+func (w *sharedBase) own(what string, i int, version string) {
+	if w.names[i] != "" {
+		w.pushFile(what, "apps/"+w.names[i]+"/version", version)
+	}
+}
+
+// rename moves an app's folder. The app keeps its objects.
+func (w *sharedBase) rename(i int) {
+	was := w.names[i]
+	if was == "" {
+		return
+	}
+	is := map[string]string{"a": "b", "b": "a"}[was[:1]] + was[1:]
+	edits := map[string][]byte{"apps/" + was: nil}
+	for name, content := range w.git.Files(w.head()) {
+		if rest, below := strings.CutPrefix(name, "apps/"+was+"/"); below {
+			edits["apps/"+is+"/"+rest] = []byte(content)
+		}
+	}
+	w.note("rename %s to %s", was, is)
+	w.acts["rename"]++
+	w.names[i] = is
+	w.commit("rename", edits)
+}
+
+// remove removes an app from Git. Its objects stay in the cluster.
+func (w *sharedBase) remove(i int) {
+	if w.names[i] != "" {
+		w.note("remove %s", w.names[i])
+		w.acts["remove"]++
+		w.commit("remove", map[string][]byte{"apps/" + w.names[i]: nil})
+		w.names[i] = ""
 	}
 }
 
 // promote promotes the releases that wait for a user.
 func (w *sharedBase) promote() {
-	for i := range w.apps {
-		name := fmt.Sprintf("a%d", i)
-		if s := w.state(name); s.Phase == rollout.Paused && n7(name) == 3 && s.Release != nil {
+	for _, name := range w.names {
+		if name == "" || n7(name) != 3 {
+			continue
+		}
+		if s := w.state(name); s.Phase == rollout.Paused && s.Release != nil {
 			w.pushFile("promotion", rollout.PromotionPath(testCluster, name),
 				"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: full\nrelease: "+string(s.Release.Hash)+
 					"\nat: "+w.cluster.Kube.Now.Format(time.RFC3339)+"\n") // the time makes a promotion of a second try differ
@@ -280,17 +343,22 @@ func (w *sharedBase) play() {
 		}
 		w.run(time.Duration(w.rng.IntN(1200))*time.Second, true)
 	}
+	if w.brief {
+		return
+	}
 	w.pushFile("end of freeze", rollout.FreezePath(testCluster), "")
 	w.pushFile("good base", "base/version", "goodend")
-	for i := range w.apps {
-		w.pushFile("own push", fmt.Sprintf("apps/a%d/version", i), "vend")
+	for i := range w.names {
+		w.own("own push", i, "vend")
 	}
 	for range 12 {
 		w.run(15*time.Minute, false)
 		w.promote()
 	}
-	for i := range w.apps {
-		name := fmt.Sprintf("a%d", i)
+	for _, name := range w.names {
+		if name == "" {
+			continue
+		}
 		s := w.state(name)
 		app := rollout.App{Name: name, Path: "apps/" + name, Namespace: namespace}
 		is, want := w.at(app, s.Source), w.at(app, w.head())
@@ -315,13 +383,20 @@ func TestSharedBase(t *testing.T) {
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
 	}
+	playSharedBase(t, seeds, 30, false)
+}
+
+// TestSharedBaseOfManyApps checks that a bad version of a base reaches only one of 200 apps.
+func TestSharedBaseOfManyApps(t *testing.T) {
+	playSharedBase(t, max(2, *seedsFlag), 200, true)
+}
+
+func playSharedBase(t *testing.T, seeds, apps int, brief bool) {
+	t.Helper()
 	acts := map[string]int{}
 	for seed := range uint64(seeds) {
-		apps := 30
-		if seed%6 == 5 {
-			apps = 200
-		}
 		w := newSharedBase(t, seed+*fromFlag, apps)
+		w.brief = brief
 		w.play()
 		for name, n := range w.acts {
 			acts[name] += n
@@ -331,7 +406,7 @@ func TestSharedBase(t *testing.T) {
 			return
 		}
 	}
-	t.Log(acts)
+	t.Log(seeds, "runs:", acts)
 }
 
 // liar is a commit whose base seems to have the head's content, except for builds.

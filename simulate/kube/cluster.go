@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -24,6 +23,7 @@ type Cluster struct {
 	Nodes       int                            // each with a pod of each DaemonSet
 	Lag         bool                           // syncs may precede ReplicaSets' reports
 	Late        bool                           // a scale-down may be seen late
+	Sparse      bool                           // skips Deployments without a next step, which is quicker for many of them
 	serial      int
 	kinds       []rollout.Partitioned // added by Describe
 }
@@ -47,6 +47,8 @@ type Deployment struct {
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
+	rests   bool           // with Sparse: no step remains before "due"
+	due     time.Time      // zero if no time gives a step
 }
 
 // settings has the fields of updates.
@@ -128,13 +130,22 @@ func (k *Cluster) Micro() bool {
 			return true
 		}
 	}
+	for _, d := range k.Deployments {
+		if k.Sparse && !d.rests {
+			d.rests, d.due = true, d.nextDue(k.Now)
+		}
+	}
 	return false
 }
 
 func (k *Cluster) shuffled() []*Deployment {
-	all := slices.SortedFunc(maps.Values(k.Deployments), func(a, b *Deployment) int {
-		return a.Workload.Compare(b.Workload)
-	})
+	var all []*Deployment
+	for _, d := range k.Deployments {
+		if d.rests = d.rests && (d.due.IsZero() || k.Now.Before(d.due)); !d.rests {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Deployment) int { return a.Workload.Compare(b.Workload) })
 	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
