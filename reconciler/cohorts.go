@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,7 @@ type cohorts struct {
 	queued  func(app string, serial int) *rollout.State // decided, but not recorded yet
 
 	mu      sync.Mutex
+	view    *gitView
 	entries *source.Entries
 	of      [3]any                   // the branch, the record's head and the number of renders behind the answers
 	waiting map[string]*cohort.Entry // by app that was told to wait; nil if its answer was unknown
@@ -43,6 +46,10 @@ func (c *cohorts) entry(
 		changed = true // other apps may have waited for the same commits, or an error hid a change
 	}
 	e, err := c.entries.Of(a.App, s, head, p, now)
+	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() { // perhaps a rename moved a record meanwhile
+		changed = c.refresh(v)
+		e, err = c.entries.Of(a.App, s, head, p, now)
+	}
 	defer c.choose(a.Name)
 	if err != nil {
 		c.waiting[a.Name] = nil
@@ -65,12 +72,12 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 	if c.of = [3]any{v.branch, record, made}; c.of == was {
 		return false
 	}
-	if was[0] != v.branch {
-		rendered := 0 // the number of apps at the head, in their order
+	if c.view = v; was[0] != v.branch {
+		read := 0 // the number of apps in Files, in their order
 		c.entries = &source.Entries{Branch: v.branch,
 			Record: func(app string) rollout.State {
-				e, _ := c.states.of(app)
-				if next := c.queued(app, e.state.Serial); next != nil {
+				e, _ := c.states.of(app) // without a record, a queued rename may follow: the former name counts
+				if next := c.queued(app, e.state.Serial); next != nil && e.state.App != "" {
 					return *next
 				}
 				return e.state
@@ -78,14 +85,12 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 			Tree:   func(commit string) (rollout.Tree, error) { return c.fetcher.tree(commit) },
 			Files:  func(app string) (files []string) { r.read(func() { files = r.index.Files(app) }); return files },
 			ReadBy: func(file string) (apps []string) { r.read(func() { apps = r.index.Readers(file) }); return apps },
-			Reads: func() (is bool) {
-				r.read(func() {
-					isOld := func(h *headRender) bool { return h == nil || h.of != v.main() }
-					for rendered < len(v.branch.Apps) && !isOld(r.heads[v.branch.Apps[rendered].Name]) {
-						rendered++
-					}
-				})
-				return rendered < len(v.branch.Apps)
+			Reads: func() bool {
+				for read < len(v.branch.Apps) && c.isRead(v.branch.Apps[read].Name) {
+					read++
+				}
+				isUnread := func(app string) bool { return !c.isRead(app) }
+				return read < len(v.branch.Apps) || slices.ContainsFunc(c.view.gone, isUnread)
 			},
 			Render: func(app rollout.App, commit string) (*rollout.Render, error) {
 				return r.render(context.Background(), app, commit)
@@ -95,6 +100,28 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 	}
 	c.entries.Forget()
 	return true
+}
+
+// isRead reports whether the index has an app's files: at the head or, if Git no longer lists the app or its head has an
+// error, at the recorded commit. An app that never had a readable commit has no files.
+func (c *cohorts) isRead(app string) (is bool) {
+	a, r := c.view.apps[app], c.renders
+	e, _ := c.states.of(app)
+	isOld := false
+	r.read(func() {
+		h := r.heads[app]
+		isOld = a.removed == nil && (h == nil || h.of != c.view.main())
+		is = r.index.Files(app) != nil || e.state.Source == ""
+	})
+	if isOld || is {
+		return !isOld
+	}
+	_, err := r.render(context.Background(), e.state.Named(a.App), e.state.Source)
+	if err == nil || rollout.IsInvalid(err) {
+		return true
+	}
+	_, err = c.fetcher.tree(e.state.Source)
+	return err != nil && !errors.Is(err, source.ErrNotReady) // the commit is gone
 }
 
 // wakeChanged makes the other waiting apps due whose answers have changed.

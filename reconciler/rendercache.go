@@ -31,7 +31,7 @@ type renderCache struct {
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
 	failed map[string]bool          // failed renders, until retry
-	index  cohort.Index             // files of the newest renders
+	index  cohort.Index             // files of the newest renders that succeeded
 	made   int                      // number of renders and heads so far, and of forgotten apps
 	wake   func()                   // after each render
 }
@@ -239,6 +239,9 @@ func (c *renderCache) do(j job) {
 		return
 	}
 	c.keep(j.app.Name, built{j.commit, made.Render, made.Err})
+	if made.Render != nil && c.index.Files(j.app.Name) == nil { // the head may have an error
+		c.index.Set(j.app.Name, made.Render.Files)
+	}
 	c.touch(j.app.Name)
 }
 

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,72 @@ func (w *sharedBase) hours(n int) {
 	for range 4 * n {
 		w.run(15*time.Minute, false)
 		w.promote()
+	}
+}
+
+// first returns the app with the bad base bad1, after a push of this base.
+func (w *sharedBase) first(t *testing.T) int {
+	t.Helper()
+	w.start()
+	w.run(10*time.Minute, false)
+	w.pushFile("bad base", "base/version", "bad1")
+	w.run(10*time.Second, false)
+	for name := range w.ran["bad1"] {
+		first, err := strconv.Atoi(name[1:])
+		must(t, err)
+		return first
+	}
+	t.Fatal("no app has the bad base")
+	return 0
+}
+
+// TestFirstAppKeepsItsPlace checks that no second app takes a bad base while the first app is renamed, removed from Git, or cannot be
+// rendered after a restart.
+func TestFirstAppKeepsItsPlace(t *testing.T) {
+	for name, do := range map[string]func(w *sharedBase, first int){
+		"renamed": (*sharedBase).rename,
+		"renamed before a restart": func(w *sharedBase, first int) {
+			w.rename(first)
+			w.start()
+		},
+		"renamed with an error at the head": func(w *sharedBase, first int) {
+			w.rename(first)
+			w.own("invalid push", first, "invalid1")
+		},
+		"removed": (*sharedBase).remove,
+		"removed before a restart": func(w *sharedBase, first int) {
+			w.remove(first)
+			w.run(time.Minute, false)
+			w.start()
+		},
+		"a change without an effect": func(w *sharedBase, first int) {
+			w.pushFile("note", fmt.Sprintf("apps/a%d/note", first), "see the wiki")
+		},
+		"an error at the head": func(w *sharedBase, first int) { w.own("invalid push", first, "invalid1") },
+		"an error at the head before a restart": func(w *sharedBase, first int) {
+			w.own("invalid push", first, "invalid1")
+			w.run(time.Minute, false)
+			w.start()
+		},
+		"errors of many apps before a restart": func(w *sharedBase, first int) {
+			for i := range 5 {
+				w.own("invalid push", i, "invalid1")
+			}
+			w.own("invalid push", first, "invalid1")
+			w.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, pumps := range []bool{false, true} {
+				w := newSharedBase(t, 1, 14)
+				w.pumps = pumps
+				do(w, w.first(t))
+				w.hours(6)
+				if w.failure != "" {
+					t.Error(w.failure)
+				}
+			}
+		})
 	}
 }
 

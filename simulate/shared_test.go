@@ -35,8 +35,8 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 	files, tag := []string{app.Path + "/version", shared}, ""
 	for _, file := range []string{shared, app.Path + "/version"} {
 		entry, found, _ := tree.Lookup(file)
-		if found && file != shared && strings.HasPrefix(blobOf(tree, entry), "broken") {
-			return nil, rollout.Invalidf(file, "", "is broken")
+		if found && file != shared && strings.HasPrefix(blobOf(tree, entry), "invalid") {
+			return nil, rollout.Invalidf(file, "", "is invalid")
 		}
 		if !found {
 			return nil, rollout.Invalidf(file, "", "does not exist")
@@ -68,6 +68,9 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 	}
 	if n7(app.Name) == 3 {
 		spec.Canary.Steps[1].Pause = &rollout.Pause{} // waits for a promotion
+	}
+	if _, found, _ := tree.Lookup(app.Path + "/note"); found {
+		files = append([]string{app.Path + "/note"}, files...)
 	}
 	r := &rollout.Render{App: app, Commit: commit, Files: files, Objects: []rollout.Object{web}, Specs: []rollout.Spec{spec},
 		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: hashOf(tag)}
@@ -261,7 +264,7 @@ func (w *sharedBase) act() {
 	case 9:
 		w.rename(i)
 	case 10:
-		if w.own("broken push", i, fmt.Sprintf("broken%d", w.serial)); w.rng.IntN(2) == 0 {
+		if w.own("invalid push", i, fmt.Sprintf("invalid%d", w.serial)); w.rng.IntN(2) == 0 {
 			w.run(time.Duration(w.rng.IntN(60))*time.Second, true)
 			w.note("restart")
 			w.start()

@@ -19,9 +19,9 @@ type Entries struct {
 	Branch *Branch
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
-	Files  func(app string) []string  // that the newest render read, sorted
+	Files  func(app string) []string  // that the newest render read, sorted; also of apps that Git no longer lists
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Reads reports whether some apps have not been rendered at this head yet, so ReadBy may lack apps.
+	// Reads reports whether Files lacks apps: they have not been rendered at this head yet or, if that fails, as recorded.
 	Reads func() bool
 	// Render returns an app's render of a commit, if it is ready.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
@@ -47,7 +47,7 @@ func (e *Entries) Waiting(app string) (*cohort.Change, error) {
 		return change, nil
 	}
 	m, err := e.Member(app)
-	if err != nil || m.Apart {
+	if err != nil || m.Apart || m.Same {
 		return nil, err
 	}
 	if change, err = cohort.Find(settings, e, m); err != nil || change == nil {
@@ -76,7 +76,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case e.changes[app.Name] == nil && slices.ContainsFunc(changed, isForeign) && e.Reads():
+	case slices.ContainsFunc(changed, isForeign) && e.Reads():
 		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
 	// An app whose shared files return to an earlier content is also a member of the change that other apps wait for.
@@ -112,10 +112,10 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	i, listed := slices.BinarySearchFunc(e.Branch.Apps, name, func(a rollout.App, name string) int {
 		return strings.Compare(a.Name, name)
 	})
-	if m.Apart = !listed || s.Source == "" || s.Stable == nil && s.Release != nil; m.Apart {
+	m.Gone = !listed
+	if m.Apart = s.Source == "" || s.Stable == nil && s.Release != nil; m.Apart {
 		return m, nil
 	}
-	app := s.Named(e.Branch.Apps[i])
 	if m.Changed, err = e.differing(name, s.Source); isGone(err) {
 		m.Apart = true
 		return m, nil
@@ -149,14 +149,17 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 		}
 		slices.Sort(m.Rejected)
 	}
-	if err == nil && len(m.Changed) > 0 {
-		err = e.waiting(&m, app, s)
+	if err == nil && len(m.Changed) > 0 && listed {
+		e.waiting(&m, s.Named(e.Branch.Apps[i]), s)
+	}
+	if err == nil && len(m.Changed) > 0 && s.Entered != nil {
+		m.Tried, err = e.had(name, s.Entered.Commit, m.Changed)
 	}
 	return m, err
 }
 
 // waiting completes a member that lacks files of the head.
-func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (err error) {
+func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	m.Tier = 1
 	if entry := e.Branch.Config.EntryOf(app); entry != nil {
 		m.Tier = entry.Tier
@@ -168,12 +171,8 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) (e
 		_, rejected := s.IsRejected(r.Release())
 		m.Stuck = m.Stuck || rejected
 		at, err := e.Render(app, s.Source)
-		m.Apart = r.Commit.ID == s.Source || err == nil && at.Digest == r.Digest // the files differ, but no object
+		m.Same = r.Commit.ID == s.Source || err == nil && at.Digest == r.Digest
 	}
-	if s.Entered != nil && !m.Apart {
-		m.Tried, err = e.had(app.Name, s.Entered.Commit, m.Changed)
-	}
-	return err
 }
 
 // returns reports whether shared files are as before the app's last entry. Then their content has run in the app.

@@ -29,6 +29,8 @@ type Member struct {
 	Tried    []string  // among Changed, the files that the app had before as at the head; sorted
 	Stuck    bool      // cannot start a release now, so that other apps come first
 	Apart    bool      // no change of this app counts, such as a first deployment
+	Gone     bool      // Git no longer lists the app: it runs, but never enters
+	Same     bool      // no object differs at the head, so that the app does not wait for Changed
 	key      string    // sorts waiting apps
 }
 
@@ -107,24 +109,25 @@ func (c *Change) sharedOf(w World, m Member) (files []string) {
 
 // add counts an app, and reports whether the app waits for the file.
 func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
-	if m.Apart {
+	waits = has(m.Changed, file)
+	if m.Apart || m.Same && waits {
 		return false
 	}
 	if has(m.Rejected, file) {
 		f.rejected = append(f.rejected, m.App)
 	}
-	waits = has(m.Changed, file)
-	if !waits {
+	tried := waits && has(m.Tried, file)
+	if !waits || m.Gone && tried {
 		f.entered++
 	}
 	switch {
-	case waits && !has(m.Tried, file):
+	case waits && !tried:
 	case waits || has(m.Unproven, file) || m.Since.IsZero():
 		f.blockers = append(f.blockers, m)
 	default:
 		f.proven = append(f.proven, m.Since.Add(soak))
 	}
-	return waits
+	return waits && !m.Gone
 }
 
 func has(files []string, file string) bool {
