@@ -105,6 +105,30 @@ func TestFirstAppKeepsItsPlace(t *testing.T) {
 	}
 }
 
+// TestSharedChangePassesUnhealthyApps checks that apps which were unhealthy before a shared change take the change last, so that the other
+// apps need no user.
+func TestSharedChangePassesUnhealthyApps(t *testing.T) {
+	w := newSharedWorld(t, 1, 14, baseRenderer{plain: true}, nil)
+	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: strings.HasSuffix(version, "sick"), Ready: time.Second}
+	}
+	w.start()
+	w.run(10*time.Minute, false)
+	for i := range 6 {
+		w.own("own push", i, "sick")
+	}
+	w.hours(1)
+	if s := w.state("a0"); s.Unhealthy == "" {
+		t.Fatalf("a0 is %s", s.Phase)
+	}
+	for i := range 5 {
+		base := fmt.Sprintf("fine%d", i)
+		w.pushFile("base", "base/version", base)
+		w.hours(2)
+		w.follows(t, base, upTo(6, 14)...)
+	}
+}
+
 // TestSharedChangeInAFreeze checks that apps which a freeze holds do not change their records while the freeze lasts, and take a shared
 // change afterwards.
 func TestSharedChangeInAFreeze(t *testing.T) {

@@ -165,7 +165,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 		m.Tier = entry.Tier
 	}
 	head, ready := e.Head(app)
-	m.Stuck = head.Err != nil || s.Rollback != nil && s.Rollback.Late ||
+	m.Stuck = head.Err != nil || s.Unhealthy != "" || s.Phase == rollout.Stalled || s.Rollback != nil && s.Rollback.Late ||
 		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
 	if r := head.Render; ready && r != nil {
 		_, rejected := s.IsRejected(r.Release())

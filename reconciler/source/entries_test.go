@@ -257,6 +257,74 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 }
 
+// firstOf returns the app that enters first.
+func (f *fleet) firstOf(t testing.TB) string {
+	t.Helper()
+	for _, a := range f.apps {
+		if e := f.entry(t, a.Name, nil); e != nil && e.Cohort == 1 {
+			return a.Name
+		}
+	}
+	t.Fatal("no app is in the first cohort")
+	return ""
+}
+
+// TestEntriesAfterUnhealthyApps checks that other apps enter before an app that was unhealthy or stalled before the change.
+func TestEntriesAfterUnhealthyApps(t *testing.T) {
+	for name, ail := range map[string]func(s *rollout.State){
+		"unhealthy": func(s *rollout.State) { s.Unhealthy = "no pod is ready" },
+		"stalled": func(s *rollout.State) {
+			s.Phase, s.Release = rollout.Stalled, &rollout.Release{Hash: "h1-own", Commit: "one"}
+		},
+	} {
+		f := newFleet(t, 12)
+		first := f.firstOf(t)
+		s := f.records[first]
+		ail(&s)
+		f.records[first] = s
+		if next := f.firstOf(t); next == first || f.entry(t, first, nil).Cohort != 3 {
+			t.Errorf("%s: %s is in the first cohort, %s in cohort %d", name, next, first, f.entry(t, first, nil).Cohort)
+		}
+	}
+}
+
+// TestEntriesOfLostApps checks that an app which has a change keeps its place while Git does not list the app, and after a change of its own
+// that changes no object. Without the change, such an app does not count.
+func TestEntriesOfLostApps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		has    bool // the change, without being healthy
+		edits  map[string]string
+		cohort int // of the next app
+	}{
+		"removed with the change":    {true, map[string]string{"kustomization.yaml": ""}, 2},
+		"removed without the change": {false, map[string]string{"kustomization.yaml": ""}, 1},
+		"a comment":                  {true, map[string]string{"note.txt": "see the wiki"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 14)
+			first := f.firstOf(t)
+			if s := f.records[first]; tt.has {
+				s.Source, s.Phase, s.Entered = "two", rollout.Progressing, &rollout.Entered{At: noon, Commit: "two", Was: "one"}
+				s.Release = &rollout.Release{Hash: f.hashOf(first, "two"), Commit: "two", Since: noon}
+				f.records[first] = s
+			}
+			edits := map[string]string{"base/web.yaml": "v2"}
+			for file, content := range tt.edits {
+				edits["apps/"+first+"/"+file] = content
+			}
+			f.head(t, "three", edits)
+			f.Set(first, []string{"apps/" + first + "/kustomization.yaml", "apps/" + first + "/note.txt", "base/web.yaml"})
+			least := 3
+			for _, a := range f.apps {
+				if e := f.entry(t, a.Name, nil); e != nil {
+					least = min(least, e.Cohort)
+				}
+			}
+			compare.CheckNamed(t, "cohort", tt.cohort, least)
+		})
+	}
+}
+
 // TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. An app's own file needs no
 // other app. A commit that is gone keeps no app.
 func TestEntriesAreUnknown(t *testing.T) {

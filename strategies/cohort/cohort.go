@@ -27,7 +27,7 @@ type Member struct {
 	Doing    string    // a verb for users, such as "is Progressing"
 	Rejected []string  // among Unproven, the files that a rejected version had as at the head; sorted
 	Tried    []string  // among Changed, the files that the app had before as at the head; sorted
-	Stuck    bool      // cannot start a release now, so that other apps come first
+	Stuck    bool      // cannot start a release now or is unhealthy already, so that other apps come first
 	Apart    bool      // no change of this app counts, such as a first deployment
 	Gone     bool      // Git no longer lists the app: it runs, but never enters
 	Same     bool      // no object differs at the head, so that the app does not wait for Changed
