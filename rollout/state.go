@@ -76,6 +76,15 @@ type Entered struct {
 	Commit string    `json:"commit"`
 	Was    string    `json:"was,omitempty"` // the commit before; a return to its files does not wait
 	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready, if the change has no new version
+	Place
+}
+
+// Place is an app's place in a change of a file that many apps read.
+type Place struct {
+	File   string `json:"file,omitempty"`
+	ID     string `json:"id,omitempty"`     // of the file's content, in short form
+	Cohort int    `json:"cohort,omitempty"` // from 1
+	Of     int    `json:"of,omitempty"`     // number of cohorts
 }
 
 // IsNewSince reports whether a version became stable at or after a time.

@@ -33,6 +33,7 @@ type Input struct {
 	Unread    bool                  // the commit of Left is still being read
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
+	Place     *rollout.Place        // in the shared change at the head, for views; nil without
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }

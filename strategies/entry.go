@@ -33,7 +33,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	s := &d.State
 	if e.Open {
 		if s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback {
-			s.Entered = &rollout.Entered{At: rollout.Second(in.Now), Commit: s.Source}
+			s.Entered = &rollout.Entered{At: rollout.Second(in.Now), Commit: s.Source, Place: e.Place}
 			s.Entered.Was = given.State.Source
 		}
 		return d

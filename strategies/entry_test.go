@@ -36,14 +36,14 @@ func TestEntry(t *testing.T) {
 	if d = Decide(in); !d.State.Held.Is(rollout.HeldShared) || d.Subject == "" {
 		t.Errorf("stopped: %+v", d.State.Held)
 	}
-	in.Entry.Open = true
+	in.Entry.Open, in.Entry.Place = true, rollout.Place{File: "base/web.yaml", ID: "5832d1e", Cohort: 2, Of: 3}
 	d = Decide(in)
 	if d.Ask != nil && d.Ask.Accept != "" {
 		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
 		d = Decide(in)
 	}
 	e := d.State.Entered
-	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != was {
+	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != was || e.Place != in.Entry.Place {
 		t.Errorf("opened: %+v, entered %+v, held %+v", d.State.Release, e, d.State.Held)
 	}
 }

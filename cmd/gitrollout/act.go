@@ -60,6 +60,12 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	if err != nil {
 		return err
 	}
+	if a.All {
+		c.apps.skips = true
+		if names, err = w.Sharing(ctx, names); err != nil {
+			return err
+		}
+	}
 	w.Detail = true
 	var notes []string
 	all, err := slowly(c.streams, "rendering the change", func() (all []propose.Change, err error) {
@@ -123,6 +129,9 @@ func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *
 		if a.Full && a.Through != "" {
 			return usagef("--full and --through exclude each other")
 		}
+		if a.All && a.Through != rollout.ThroughEntry {
+			return usagef("--all needs --through %s", rollout.ThroughEntry)
+		}
 		return c.run(cmd.Context(), args, *a, func(w *console.Session, app string) (propose.Change, error) {
 			return w.Change(cmd.Context(), app, *a, nil)
 		})
@@ -149,7 +158,8 @@ release then passes every gate up to and including that step, and skips timed
 pauses, analyses and experiments on the way. --full does so to the end, and skips
 the weights that are left. It waits for pods in any case.
 
---through entry lets an app take a change that many apps share before its cohort.
+--through entry lets an app take a change that many apps share before its cohort. With
+--all, so do all other apps that wait for the same change, in one commit.
 
 --adopt-anyway is for an app that has no record yet and is held as
 ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
@@ -158,11 +168,13 @@ controller, at this version and once.`,
   gitrollout promote shop --through 6
   gitrollout promote shop --full
   gitrollout promote shop cart
+  gitrollout promote shop --through entry --all
   gitrollout promote -l team=pay --dry-run`,
 	}, rollout.Promote)
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
 	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
 		"adopt the app even if another controller manages its objects")
+	cmd.Flags().BoolVar(&a.All, "all", false, "with --through entry: all apps that wait for the same shared change")
 	cmd.Flags().StringVar(&a.Through, "through", "",
 		"open all gates up to this `step`: its name, or its number as get shows it")
 	s.complete(cmd, "through", stepNames)

@@ -23,7 +23,8 @@ and the new tag. Patterns are names with * and ?; a pattern without a match is a
 error. Flags select further: an app must match all of them.
 
 On a terminal the lines are cut at its width. -o wide and a pipe show all, and
--o wide adds strategy, author and the hashes of both versions. With -w
+-o wide adds strategy, author, the hashes of both versions and the cohort of a shared
+change. The first lines count the apps of each shared change. With -w
 on a terminal it shows as many apps as there is room for, apps with problems first,
 below a line that counts all.`,
 		Example: `  gitrollout list
@@ -76,7 +77,8 @@ func (s streams) registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, image, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
-		"name, namespace, age (newest first), or urgency: apps with problems first (default: name; with --watch on a terminal: urgency)")
+		"name, namespace, age (newest first), change: by shared change and cohort, or urgency: apps with problems first "+
+			"(default: name; with --watch on a terminal: urgency)")
 	s.complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
 	s.complete(cmd, "sort", func(*console.Session, []string) []string { return terminal.OrderNames() })
 }

@@ -37,7 +37,9 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	}
 	in := " in " + t.Cluster
 	one.App, one.Subject = strings.Join(apps, ", "), subjectOf(a, apps, maxSubject-len(in))
-	one.Effect = strings.Join(effects, "\n")
+	if one.Effect = strings.Join(effects, "\n"); a.All {
+		one.Effect = fmt.Sprintf("%d apps do not wait for their cohorts; watch: gitrollout list -w", len(apps))
+	}
 	one.Message = one.Subject + in + "\n\n" + strings.Join(messages, "\n\n") + "\n"
 	return one, nil
 }
@@ -63,6 +65,8 @@ func subjectOf(a Action, apps []string, most int) string {
 		title = "End the hold of"
 	case a.AdoptAnyway:
 		title = "Adopt"
+	case a.Through == rollout.ThroughEntry:
+		title = "Open a shared change for"
 	}
 	last := len(apps) - 1
 	text := fmt.Sprintf("%s %s and %s", title, strings.Join(apps[:last], ", "), apps[last])

@@ -363,6 +363,16 @@ func TestRecordedEntry(t *testing.T) {
 	if e == nil || e.Open || e.Waits != "cohort 3 of 3 (base/web.yaml)" || e.Release != version {
 		t.Errorf("entry %+v", e)
 	}
+	want := rollout.Place{File: "base/web.yaml", ID: idOf(f.entries.Branch, "base/web.yaml"), Cohort: 3, Of: 3}
+	compare.CheckNamed(t, "the place", want, e.Place)
+	compare.CheckNamed(t, "the place as the reconciler has it", want, f.entry(t, app, nil).Place)
+	entered := rollout.State{App: app, Source: "two", Entered: &rollout.Entered{Commit: "two", Place: want}}
+	placed := func() *rollout.Place {
+		return Prepare(f.entries.Branch, f.apps[0], entered, f.headOf(app), Promotion{}, Trust{}).Place
+	}
+	compare.CheckNamed(t, "the place of an app that has entered", want, *placed())
+	entered.Entered.ID = "0000000"
+	compare.CheckNamed(t, "another content at the head", true, placed() == nil)
 	p := &rollout.Promotion{Release: version, Through: "entry", Decision: rollout.Promote, Digest: "d"}
 	e = prepared(Promotion{File: p}, f.headOf(app))
 	if e == nil || !e.Open {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -16,6 +17,7 @@ type App struct {
 	Calendar  rollout.Calendar
 	State     rollout.State
 	Entry     *cohort.Entry // into a shared change at the head; nil if the app needs none
+	Place     *rollout.Place
 }
 
 // Trust holds the facts about an app that only the reconciler knows. For the zero value, Prepare takes the reasons of a
@@ -40,7 +42,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		if h := s.Held; h.Is(rollout.HeldContested) && h.Commit == head.Commit.ID {
 			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
 		}
-		t.Entry = recordedEntry(s, head, p.File)
+		t.Entry = recordedEntry(b, s, head, p.File)
 	}
 	switch {
 	case t.Refused != nil:
@@ -62,11 +64,21 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	if head.Render != nil {
 		a.Entry = t.Entry
 	}
+	if e := s.Entered; a.Entry != nil {
+		a.Place = &a.Entry.Place
+	} else if e != nil && e.File != "" && idOf(b, e.File) == e.ID {
+		a.Place = &e.Place
+	}
 	return a
 }
 
+func idOf(b *Branch, file string) string {
+	entry, _, _ := b.Tree.Lookup(file) // without an id, views show no place
+	return rollout.ShortID(entry.ID)
+}
+
 // recordedEntry returns the wait for a cohort that the record has for this head, or nil.
-func recordedEntry(s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
+func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
 	h := s.Held
 	if !h.Is(rollout.HeldCohort, rollout.HeldShared) || head.Render == nil {
 		return nil
@@ -76,7 +88,11 @@ func recordedEntry(s rollout.State, head strategies.Head, p *rollout.Promotion) 
 	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
 		return nil // a newer head, which the reconciler has not read yet
 	}
-	return &cohort.Entry{Open: opens(p, s, version), Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared),
+	var at rollout.Place
+	_, _ = fmt.Sscanf(waits, "cohort %d of %d", &at.Cohort, &at.Of) // as in cohort.Entry
+	at.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
+	at.ID = idOf(b, at.File)
+	return &cohort.Entry{Place: at, Open: opens(p, s, version), Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared),
 		Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 }
 

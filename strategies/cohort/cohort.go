@@ -58,6 +58,7 @@ type place struct {
 
 // shared is one shared file.
 type shared struct {
+	id       string
 	readers  int
 	entered  int
 	proven   []time.Time // the ends of the soak times of healthy apps, sorted
@@ -77,7 +78,7 @@ func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err e
 			continue
 		}
 		readers := w.Readers(file)
-		f := &shared{readers: len(readers)}
+		f := &shared{id: rollout.ShortID(w.ID(file)), readers: len(readers)}
 		c.files[file] = f
 		for _, name := range readers {
 			m, failed := w.Member(name)
@@ -173,14 +174,12 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	Open   bool
-	Cohort int       // of the app, from 1
-	Of     int       // number of cohorts
-	File   string    // the shared file that keeps the app, or any shared file
-	Waits  string    // the condition, for users; "" if Open
-	Hold   string    // Waits without progress, for the record
-	Due    time.Time // when the condition may change by itself; zero if unknown
-	Asks   bool      // only a user can let the apps enter, and this app is the next of them
+	rollout.Place // for the shared file that keeps the app, or any shared file
+	Open          bool
+	Waits         string    // the condition, for users; "" if Open
+	Hold          string    // Waits without progress, for the record
+	Due           time.Time // when the condition may change by itself; zero if unknown
+	Asks          bool      // only a user can let the apps enter, and this app is the next of them
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
@@ -212,8 +211,8 @@ func (c *Change) Entry(app string, now time.Time) Entry {
 
 func (c *Change) entry(app string, now time.Time) (e Entry) {
 	e.Open = true
-	for _, p := range c.ranks[app] {
-		if next := c.at(p, app, now); e.Open {
+	for i, p := range c.ranks[app] {
+		if next := c.at(p, app, now); i == 0 || e.Open && !next.Open {
 			e = next
 		}
 	}
@@ -224,7 +223,7 @@ func (c *Change) at(p place, app string, now time.Time) Entry {
 	file, f := p.file, c.files[p.file]
 	sizes := c.settings.Sizes(f.readers)
 	i := slices.IndexFunc(sizes, func(size int) bool { return p.rank < size })
-	e := Entry{Cohort: i + 1, Of: len(sizes), File: file}
+	e := Entry{Place: rollout.Place{File: file, ID: f.id, Cohort: i + 1, Of: len(sizes)}}
 	needed, done := 0, sort.Search(len(f.proven), func(i int) bool { return f.proven[i].After(now) })
 	if i > 0 {
 		needed = sizes[i-1]

@@ -114,6 +114,10 @@ func TestCohorts(t *testing.T) {
 	}
 }
 
+func of(cohort int) rollout.Place {
+	return rollout.Place{File: base, ID: rollout.ShortID("1" + base), Cohort: cohort, Of: 3}
+}
+
 // TestEntry checks the text and the due time of each wait, and which app asks a user.
 func TestEntry(t *testing.T) {
 	first := world(30).find(t, "app000").Apps()[0]
@@ -123,25 +127,25 @@ func TestEntry(t *testing.T) {
 		app    int // the place among the waiting apps
 		want   Entry
 	}{
-		"first": {func(*fake) {}, 0, 0, Entry{Open: true, Cohort: 1, Of: 3}},
-		"none has it": {func(*fake) {}, 0, 1, Entry{Cohort: 2, Of: 3,
+		"first": {func(*fake) {}, 0, 0, Entry{Open: true, Place: of(1)}},
+		"none has it": {func(*fake) {}, 0, 1, Entry{Place: of(2),
 			Waits: "cohort 2 of 3: 0 of 1 apps have the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
-		"last cohort": {func(*fake) {}, 0, 29, Entry{Cohort: 3, Of: 3,
+		"last cohort": {func(*fake) {}, 0, 29, Entry{Place: of(3),
 			Waits: "cohort 3 of 3: 0 of 3 apps have the same change (base/sidecar.yaml)", Hold: "cohort 3 of 3 (base/sidecar.yaml)"}},
-		"not healthy": {func(f *fake) { f.enter(first, noon) }, time.Hour, 0, Entry{Cohort: 2, Of: 3, Due: noon.Add(4 * time.Hour),
+		"not healthy": {func(f *fake) { f.enter(first, noon) }, time.Hour, 0, Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
 			Waits: `cohort 2 of 3: "` + first + `" is Progressing with the same change (base/sidecar.yaml)`,
 			Hold:  "cohort 2 of 3 (base/sidecar.yaml)"}},
-		"not healthy for long": {func(f *fake) { f.enter(first, noon) }, 4 * time.Hour, 0, Entry{Cohort: 2, Of: 3, Due: noon.Add(4 * time.Hour),
+		"not healthy for long": {func(f *fake) { f.enter(first, noon) }, 4 * time.Hour, 0, Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
 			Asks: true, Waits: `cohort 2 of 3: "` + first + `" has not finished within 4h with the same change (base/sidecar.yaml)`}},
-		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, Entry{Cohort: 2, Of: 3,
+		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, Entry{Place: of(2),
 			Due:   noon.Add(10 * time.Minute),
 			Waits: "cohort 2 of 3: the apps before soak with the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
 		"rejected": {func(f *fake) {
 			f.set(first, func(m *Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
 		}, 0, 1,
-			Entry{Cohort: 2, Of: 3, Asks: true, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
+			Entry{Place: of(2), Asks: true, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
 		"its own rejection": {func(f *fake) { f.set(first, func(m *Member) { m.Rejected, m.Tried = []string{base}, []string{base} }) }, 0, 0,
-			Entry{Open: true, Cohort: 1, Of: 3}},
+			Entry{Open: true, Place: of(1)}},
 	} {
 		f := world(30)
 		tt.change(f)
@@ -150,7 +154,7 @@ func TestEntry(t *testing.T) {
 			c = f.find(t, "app001")
 		}
 		got := c.Entry(c.Apps()[tt.app], noon.Add(tt.after))
-		if tt.want.File = base; tt.want.Hold == "" {
+		if tt.want.Hold == "" {
 			tt.want.Hold = tt.want.Waits
 		}
 		if got != tt.want {

@@ -136,11 +136,13 @@ func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	names := slices.Sorted(maps.Keys(b.apps))
-	return status.Listing{Cluster: b.Cluster, Note: b.note, Apps: rollout.Mapped(names, func(name string) status.App {
+	l := status.Listing{Cluster: b.Cluster, Note: b.note, Apps: rollout.Mapped(names, func(name string) status.App {
 		a := b.apps[name].app
 		a.Metrics = withoutQueries(a.Metrics)
 		return a
 	})}
+	l.SetChanges()
+	return l
 }
 
 // Detail is an app page's data.
@@ -176,6 +178,13 @@ type fleet struct {
 	Note    string   `json:"note,omitempty"`
 	Apps    []row    `json:"apps"`
 	Gone    []string `json:"gone,omitempty"`
+	Changes []Change `json:"changes,omitempty"` // all
+}
+
+// Change is a shared change that some apps do not run yet.
+type Change struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
 }
 
 // since returns changes after a number; all apps if it is outdated or invalid.
@@ -184,11 +193,16 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	defer b.mu.Unlock()
 	whole = number <= b.forgot || number > b.number
 	f = fleet{Cluster: b.Cluster, Note: b.note, Apps: []row{}}
+	var places []*status.Shared
 	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
-		if s := b.apps[name]; whole || s.rowNumber > number {
+		s := b.apps[name]
+		if places = append(places, s.row.Shared); whole || s.rowNumber > number {
 			f.Apps = append(f.Apps, s.row)
 		}
 	}
+	f.Changes = rollout.Mapped(status.SharedChanges(places), func(c status.SharedChange) Change {
+		return Change{c.ID, c.String()}
+	})
 	for name, at := range b.gone {
 		if !whole && at > number {
 			f.Gone = append(f.Gone, name)

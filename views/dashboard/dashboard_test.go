@@ -39,6 +39,33 @@ func appOf(name string, phase rollout.Phase, weight int) status.App {
 	}
 }
 
+// TestBoardOfSharedChanges checks that each answer counts the apps of all shared changes, and that rows have their places.
+func TestBoardOfSharedChanges(t *testing.T) {
+	board := NewBoard("prod", "")
+	show := func(name, state string) {
+		t.Helper()
+		a := appOf(name, rollout.Healthy, 0)
+		a.Shared = &status.Shared{Place: rollout.Place{File: "base/web.yaml", ID: "5832d1e", Cohort: 1, Of: 3}, State: state}
+		if err := board.Show(time.Now(), "", []status.App{a}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show("cart", "waits")
+	show("shop", "entered")
+	_, last, _, _ := board.since(0)
+	show("shop", "done")
+	f, last, _, _ := board.since(last)
+	if len(f.Apps) != 1 || f.Apps[0].Shared.State != "done" || len(f.Changes) != 1 {
+		t.Fatalf("%+v", f)
+	}
+	compare.Check(t, Change{"5832d1e", "base/web.yaml (5832d1e): 1 of 2 apps done, 1 wait for cohort 1 of 3"}, f.Changes[0])
+	compare.Check(t, 1, len(board.Listing().Changes))
+	show("cart", "done")
+	if f, _, _, _ = board.since(last); len(f.Changes) > 0 || board.Listing().Apps[0].Shared != nil {
+		t.Errorf("a finished change: %+v", f.Changes)
+	}
+}
+
 type fakeRecords struct{ err error }
 
 func (f fakeRecords) Diff(context.Context, string) (Diff, error) {

@@ -30,13 +30,15 @@ type row struct {
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`
 	Warnings  int           `json:"warnings,omitempty"`
+
+	Shared *status.Shared `json:"shared,omitempty"`
 }
 
 // maxText limits texts, in characters.
 const maxText = 160
 
 func rowOf(a status.App) row {
-	r := row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings),
+	r := row{App: a.App, Phase: a.Phase, Shared: a.Shared, Due: a.Due, Warnings: len(a.Warnings),
 		Namespace: a.Namespace, Images: clip(a.ImagesText(), maxText), Needs: a.NeedsPerson()}
 	switch {
 	case a.Held != nil:

@@ -22,6 +22,8 @@ type Listing struct {
 	Cluster string `json:"cluster"`
 	Note    string `json:"note,omitempty"` // missing or outdated data, with reasons
 	Apps    []App  `json:"apps"`
+
+	Changes []SharedChange `json:"sharedChanges,omitempty"` // that some apps do not run yet
 }
 
 // App is an app's state, and the output of "get". Viewers compute ages and countdowns, so that an App changes only with
@@ -35,6 +37,7 @@ type App struct {
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
+	Shared    *Shared           `json:"shared,omitempty"` // the newest shared change that the app waits for or took
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
 	Coming    *Release          `json:"coming,omitempty"`   // hooks run before the begin
@@ -177,7 +180,7 @@ func limitsOf(m rollout.Metric) (limits string) {
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
-		Reason: s.Reason, Held: s.Held, Hooks: hooksOf(s), Actions: propose.Possible(in)}
+		Reason: s.Reason, Held: s.Held, Shared: sharedOf(in), Hooks: hooksOf(s), Actions: propose.Possible(in)}
 	if a.Phase == "" {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}

@@ -147,6 +147,9 @@ func drawHead(a status.App, k Look) string {
 		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for the first word of "running hooks"
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
+	if a.Shared != nil && a.Shared.State != "done" {
+		b.WriteString(k.field("Shared", sharedText(a), dim, plain))
+	}
 	if a.Waiting != "" {
 		text := a.Waiting
 		if a.Due != nil {

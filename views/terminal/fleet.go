@@ -42,6 +42,15 @@ var orders = map[string]func(a, b status.App) int{
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
 	"age":       func(a, b status.App) int { return sinceOf(b).Compare(sinceOf(a)) },
 	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
+	"change":    func(a, b status.App) int { return strings.Compare(changeOrder(a), changeOrder(b)) },
+}
+
+// changeOrder puts the apps of one shared change together, by cohort. Other apps follow.
+func changeOrder(a status.App) string {
+	if a.Shared == nil {
+		return "\xff"
+	}
+	return fmt.Sprintf("%s %s %02d", a.Shared.File, a.Shared.ID, a.Shared.Cohort)
 }
 
 // Missed returns patterns that match no app.
@@ -80,6 +89,9 @@ func searchText(a status.App) string {
 	}
 	if a.Held != nil {
 		parts = append(parts, string(a.Held.Reason), a.Held.Message)
+	}
+	if a.Shared != nil {
+		parts = append(parts, a.Shared.File, a.Shared.ID)
 	}
 	parts = append(parts, rollout.Mapped(a.Workloads, func(w status.Workload) string { return w.Workload })...)
 	return strings.Join(parts, "\n")

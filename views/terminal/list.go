@@ -16,6 +16,9 @@ func List(l status.Listing, k Look) string {
 		k.Width = 0
 	}
 	head, note, rest := "", "", ""
+	for _, c := range l.Changes {
+		head += k.line(span{"shared change of " + c.String(), yellow})
+	}
 	if len(l.Apps) == 0 {
 		rest = k.line(span{"no app of cluster " + l.Cluster + " is listed, or matches", plain})
 	}
@@ -23,7 +26,7 @@ func List(l status.Listing, k Look) string {
 		note = "\n" + k.field("Note", l.Note, dim, yellow)
 	}
 	if k.Rows > 0 {
-		head = fleetLine(l, k) + "\n"
+		head = fleetLine(l, k) + head + "\n"
 		room := max(1, k.Rows-strings.Count(head+note, "\n")-1)
 		if more := len(l.Apps) - room; more > 0 {
 			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
@@ -49,11 +52,14 @@ const (
 
 func drawTable(l status.Listing, k Look) string {
 	rows := [][]span{rollout.Mapped([]string{"NAME", "NAMESPACE", "PHASE", "STEP", "WEIGHT", "READY", "IMAGES", "AGE",
-		"WAITS FOR", "STRATEGY", "AUTHOR", "STABLE", "RELEASE"}, func(title string) span { return span{title, dim} })}
+		"WAITS FOR", "STRATEGY", "AUTHOR", "STABLE", "RELEASE", "SHARED CHANGE"}, func(title string) span { return span{title, dim} })}
 	rows = append(rows, rollout.Mapped(l.Apps, func(a status.App) []span { return listRow(a, k) })...)
 	widths := make([]int, firstWide)
 	if k.Wide {
 		widths = make([]int, len(rows[0]))
+	}
+	if k.Wide && len(l.Changes) == 0 {
+		widths = widths[1:] // without the last column
 	}
 	for i := range widths {
 		widths[i] = widest(rows, func(row []span) string { return row[i].text })
@@ -116,8 +122,16 @@ func listRow(a status.App, k Look) []span {
 		{a.App, bold}, {cmp.Or(a.Namespace, "-"), plain}, {phase, mark(a).color}, {step, plain}, {weight, plain},
 		{ready, plain}, {cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
 		{strategy, plain}, {cmp.Or(person(newest.Author), "-"), plain}, {releaseText(a.Stable), plain},
-		{releaseText(a.Release), plain},
+		{releaseText(a.Release), plain}, {sharedText(a), plain},
 	}
+}
+
+// sharedText returns "base/web.yaml (5832d1e), cohort 2 of 3, waits" or the like, or "-".
+func sharedText(a status.App) string {
+	if a.Shared == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s), cohort %d of %d, %s", a.Shared.File, a.Shared.ID, a.Shared.Cohort, a.Shared.Of, a.Shared.State)
 }
 
 // sinceOf prefers the release in flight's begin, then stable's promotion, then the applied commit's time.

@@ -15,6 +15,8 @@ const sorts = {
   name: () => 0,
   age: (row) => 1e13 - (Date.parse(row.since) || 0), // newest first
   namespace: (row) => row.namespace || '',
+  change: ({ shared }) => (shared
+    ? shared.file + ' ' + shared.id + ' ' + String(shared.cohort).padStart(2, '0') : '\uffff'),
 };
 
 // The favourites are names of apps, one in each line. Each cluster has its own, as several may have one address in turn.
@@ -34,10 +36,14 @@ function toggle(row) {
   counts();
 }
 
-const rankOf = (row) => (favourites.has(row.app) ? '0 ' : '1 ')
-  + String(sorts[filter.sort](row)).padStart(filter.sort === 'namespace' ? 0 : 14, '0') + ' ' + row.app;
+const padded = (value) => (typeof value === 'string' ? value : String(value).padStart(14, '0'));
+const rankOf = (row) => (favourites.has(row.app) ? '0 ' : '1 ') + padded(sorts[filter.sort](row)) + ' ' + row.app;
 const textOf = (row) => [row.app, row.images, row.phase, row.held, row.text, row.commit, row.subject,
-  row.author].join(' ').toLowerCase();
+  row.author, row.shared && row.shared.file + ' ' + row.shared.id].join(' ').toLowerCase();
+
+// cohort is of an app that has entered a shared change. The text of a waiting app names its cohort.
+const cohort = (s) => (s && (s.state === 'entered' || s.state === 'rejected')
+  ? [' ' + s.state + ' cohort ' + s.cohort + ' of ' + s.of + ' ', paths('(' + s.file + ')')] : '');
 
 function fill(app) {
   const { row } = app;
@@ -59,7 +65,7 @@ function fill(app) {
       h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : row.name),
     h('span', { class: 'pods', title: 'ready pods' }, row.replicas
       ? (row.ready || 0) + '/' + row.replicas : ''),
-    h('span', { class: 'why' }, paths(row.text), row.due ? [' ', left(row.due)] : '',
+    h('span', { class: 'why' }, paths(row.text), cohort(row.shared), row.due ? [' ', left(row.due)] : '',
       row.warnings ? ' ⚠ ' + row.warnings : '')),
   h('button', { type: 'button', class: 'quiet star', 'aria-pressed': String(starred), 'aria-label': 'Favourite: ' + row.app,
     onclick: () => toggle(row) }, starred ? '★' : '☆'));
@@ -206,6 +212,12 @@ function apply() {
   store.set('fleet', location.search);
 }
 
+// changes shows the shared changes. A click shows a change's apps.
+function changes(all = []) {
+  $('changes').replaceChildren(...all.map((c) => h('li', {}, h('button', { type: 'button', class: 'quiet',
+    onclick: () => { filter.text = $('q').value = c.id; apply(); } }, 'Shared change of ' + c.text))));
+}
+
 function fromURL() {
   const q = new URLSearchParams(location.search);
   filter.text = $('q').value = q.get('q') || '';
@@ -246,7 +258,7 @@ keys({
 
 fromURL();
 live({}, {
-  reset: (fleet) => { note(fleet.note); reset(fleet); counts(); },
-  change: (fleet) => { note(fleet.note); fleet.apps.forEach(put); (fleet.gone || []).forEach(drop); counts(); },
+  reset: (fleet) => { note(fleet.note); changes(fleet.changes); reset(fleet); counts(); },
+  change: (fleet) => { note(fleet.note); changes(fleet.changes); fleet.apps.forEach(put); (fleet.gone || []).forEach(drop); counts(); },
 });
 me().catch((err) => note(err.message));

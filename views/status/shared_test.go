@@ -1,0 +1,72 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+)
+
+func place(id string, cohort int) rollout.Place {
+	return rollout.Place{File: "base/web.yaml", ID: id, Cohort: cohort, Of: 3}
+}
+
+// TestSharedOf checks an app's place in a shared change: waiting, entered, rejected, and done with a new version or without.
+func TestSharedOf(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	here := place("5832d1e", 1)
+	for want, change := range map[string]func(in *strategies.Input){
+		"waits":         func(in *strategies.Input) { in.Entry = &cohort.Entry{Place: here} },
+		"entered":       func(in *strategies.Input) { in.State.Phase = rollout.Progressing },
+		"entered again": func(in *strategies.Input) { in.State.Unhealthy = "no pod is ready" },
+		"done":          func(in *strategies.Input) { in.State.Stable.Since = at },
+		"done again":    func(in *strategies.Input) { in.State.Entered.Well = at },
+		"rejected": func(in *strategies.Input) {
+			w := rollout.Workload{Namespace: "shop", Name: "shop"}
+			in.Head.Render = &rollout.Render{Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}},
+				Templates: map[rollout.Workload]rollout.Hash{w: "h1-2"}}
+			in.State.Phase = rollout.Degraded
+			in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release()}}
+		},
+	} {
+		in := strategies.Input{Place: &here, State: rollout.State{Phase: rollout.Healthy, Entered: &rollout.Entered{At: at, Place: here},
+			Stable: &rollout.Release{Hash: "h1-1", Since: at.Add(-time.Hour)}}}
+		change(&in)
+		got := sharedOf(in)
+		if got == nil || got.Place != here || got.State != want && got.State+" again" != want {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
+	if s := sharedOf(strategies.Input{State: rollout.State{Entered: &rollout.Entered{Place: here}}}); s != nil {
+		t.Errorf("a former change: %+v", s)
+	}
+}
+
+// TestSharedChanges checks the counts of a listing's changes. A change that all apps run is forgotten.
+func TestSharedChanges(t *testing.T) {
+	var l Listing
+	add := func(n int, s *Shared) {
+		for range n {
+			l.Apps = append(l.Apps, App{Shared: s})
+		}
+	}
+	add(210, &Shared{place("5832d1e", 3), "waits"})
+	add(20, &Shared{place("5832d1e", 2), "waits"})
+	add(3, &Shared{place("5832d1e", 1), "done"})
+	add(2, &Shared{place("5832d1e", 1), "entered"})
+	add(1, &Shared{place("5832d1e", 1), "rejected"})
+	add(9, &Shared{place("0000000", 1), "done"})
+	add(1, nil)
+	l.SetChanges()
+	if len(l.Changes) != 1 {
+		t.Fatalf("%+v", l.Changes)
+	}
+	compare.Check(t, SharedChange{Place: place("5832d1e", 2), Apps: 236, Done: 3, Entered: 2, Rejected: 1, Waits: 230}, l.Changes[0])
+	compare.Check(t, "base/web.yaml (5832d1e): 3 of 236 apps done, 2 entered, 1 rejected, 230 wait for cohort 2 of 3", l.Changes[0].String())
+	if l.Apps[0].Shared == nil || l.Apps[len(l.Apps)-2].Shared != nil {
+		t.Error("the apps of a finished change still have a place, or others have none")
+	}
+}
