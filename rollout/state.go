@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,14 @@ type Place struct {
 	Cohort int    `json:"cohort,omitempty"` // from 1
 	Of     int    `json:"of,omitempty"`     // number of cohorts
 }
+
+// String returns "base/web.yaml (5832d1e), cohort 2 of 3" or the like.
+func (p Place) String() string {
+	return fmt.Sprintf("%s (%s), cohort %d of %d", p.File, p.ID, p.Cohort, p.Of)
+}
+
+// Same reports whether two places are in the same change.
+func (p Place) Same(o Place) bool { return p.File == o.File && p.ID == o.ID }
 
 // IsNewSince reports whether a version became stable at or after a time.
 func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }

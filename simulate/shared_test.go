@@ -389,9 +389,16 @@ func (w *sharedBase) play() {
 func (w *sharedBase) restore(from *sharedBase) {
 	maps.Copy(w.git.commits, from.git.commits)
 	maps.Copy(w.git.refs, from.git.refs)
-	w.cluster.Kube.Restore(from.cluster.Kube)
+	k := w.cluster.Kube
+	fate := k.Fate
+	k.Now, k.Fate = from.cluster.Kube.Now, func(string) kube.Lifetime { return kube.Lifetime{} }
 	maps.Copy(w.cluster.objects, from.cluster.objects)
-	w.cluster.version = from.cluster.version
+	for _, ref := range from.cluster.Objects() {
+		_ = k.Apply(from.cluster.objects[ref].body) // accepted before
+		for k.Micro() {
+		}
+	}
+	k.Fate = fate
 }
 
 // TestSharedBase checks that a bad version of a base that many apps read reaches only the first cohort, whatever users and faults do.

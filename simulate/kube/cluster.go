@@ -1,11 +1,8 @@
 package kube
 
 import (
-	"cmp"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -40,7 +37,6 @@ type Lifetime struct {
 // Deployment is a Deployment with ReplicaSets, or a StatefulSet or DaemonSet with ControllerRevisions.
 type Deployment struct {
 	Workload             rollout.Workload
-	text                 string // of Workload
 	Generation, Observed int
 	Annotations          map[string]string
 	serial               int    // rollout.LabelSerial
@@ -113,22 +109,6 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Restore takes the time and copies of all Deployments from a cluster at rest.
-func (k *Cluster) Restore(from *Cluster) {
-	k.Now, k.serial = from.Now, from.serial
-	for w, d := range from.Deployments {
-		next := *d
-		next.Started = maps.Clone(d.Started)
-		next.Sets = rollout.Mapped(d.Sets, func(rs *ReplicaSet) *ReplicaSet {
-			set := *rs
-			set.Annotations = maps.Clone(rs.Annotations)
-			set.Pods = rollout.Mapped(rs.Pods, func(p *Pod) *Pod { return new(*p) })
-			return &set
-		})
-		k.Deployments[w] = &next
-	}
-}
-
 // Micro makes a random controller's or the kubelet's step. It returns false if no step remains.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
@@ -161,12 +141,11 @@ func (k *Cluster) Micro() bool {
 func (k *Cluster) shuffled() []*Deployment {
 	var all []*Deployment
 	for _, d := range k.Deployments {
-		d.text = cmp.Or(d.text, d.Workload.String())
 		if d.rests = d.rests && (d.due.IsZero() || k.Now.Before(d.due)); !d.rests {
 			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Deployment) int { return strings.Compare(a.text, b.text) })
+	slices.SortFunc(all, func(a, b *Deployment) int { return a.Workload.Compare(b.Workload) })
 	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }

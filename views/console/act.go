@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,9 +10,9 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler/propose"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -42,34 +41,21 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Sharing returns all apps that wait for the same shared changes as the named apps, sorted.
+// Sharing returns all apps that wait for the same shared changes as the named apps.
 func (w *Session) Sharing(ctx context.Context, names []string) (all []string, err error) {
-	apps, errs := w.Tip.Apps, make([]error, len(w.Tip.Apps))
-	places := make([]rollout.Place, len(apps)) // without the cohort
-	source.Each(len(apps), maxWorkers, func(i int) {
-		s, _ := w.States.Of(apps[i].Name) // an app without a readable record has no hold
-		if !s.Held.Is(rollout.HeldCohort, rollout.HeldShared) {
-			return
-		}
-		var in strategies.Input
-		if in, errs[i] = w.Input(ctx, apps[i], w.Now()); errs[i] == nil && in.Entry != nil {
-			places[i] = rollout.Place{File: in.Entry.File, ID: in.Entry.ID}
-		}
-	})
-	wanted := map[rollout.Place]bool{}
+	l, err := w.Listing(ctx, nil, w.Now())
 	for _, name := range names {
-		i := slices.IndexFunc(apps, func(a rollout.App) bool { return a.Name == name })
-		if i < 0 || places[i].File == "" {
-			return nil, cmp.Or(errors.Join(errs...), fmt.Errorf("%s waits for no shared change", name))
+		one, _ := rollout.Find(l.Apps, func(a status.App) bool { return a.App == name })
+		if one.Shared == nil || one.Shared.State != status.SharedWaiting {
+			return nil, cmp.Or(err, fmt.Errorf("%s waits for no shared change", name))
 		}
-		wanted[places[i]] = true
-	}
-	for i, app := range apps {
-		if wanted[places[i]] {
-			all = append(all, app.Name)
+		for _, a := range l.Apps {
+			if s := a.Shared; s != nil && s.State == one.Shared.State && s.Same(one.Shared.Place) && !slices.Contains(all, a.App) {
+				all = append(all, a.App)
+			}
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // Push pushes a change, and returns a text for the user. A proposal replaces the branch's former proposal.

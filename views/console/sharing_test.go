@@ -17,7 +17,6 @@ func TestSharing(t *testing.T) {
 	files := map[string]string{rollout.ConfigPath("prod"): config, "base/config.yaml": configMap, "other/config.yaml": configMap}
 	bases := map[string]string{"cart": "base", "shop": "base", "mail": "other", "till": "base"}
 	for app, base := range bases {
-		files["apps/"+app+"/kustomization.yaml"] = "nameSuffix: -" + app + "\nresources: [../../" + base + "/config.yaml]\n"
 		files[base+"/kustomization.yaml"] = "resources: [config.yaml]\n"
 		files["apps/"+app+"/kustomization.yaml"] = "nameSuffix: -" + app + "\nresources: [../../" + base + "]\n"
 	}
@@ -35,6 +34,7 @@ func TestSharing(t *testing.T) {
 			record(t, repo, s, "state")
 		}
 	}
+	w.Now, w.Command = time.Now, func(command string) string { return command }
 	_, err := w.Refresh(t.Context())
 	must(t, err)
 	for name, want := range map[string][]string{"cart": {"cart", "shop"}, "mail": {"mail"}} {
@@ -46,7 +46,7 @@ func TestSharing(t *testing.T) {
 	compare.CheckError(t, "an app that does not wait", err, "till waits for no shared change")
 	l, err := w.Listing(t.Context(), nil, time.Now())
 	must(t, err)
-	if len(l.Changes) != 2 || l.Changes[0].File != "base/config.yaml" || l.Changes[0].Waits != 2 || l.Changes[0].Cohort != 2 {
+	if len(l.Changes) != 2 || l.Changes[0].File != "base/config.yaml" || l.Changes[0].Apps != 2 || l.Changes[0].Cohort != 2 {
 		t.Errorf("changes: %+v", l.Changes)
 	}
 }

@@ -178,13 +178,8 @@ type fleet struct {
 	Note    string   `json:"note,omitempty"`
 	Apps    []row    `json:"apps"`
 	Gone    []string `json:"gone,omitempty"`
-	Changes []Change `json:"changes,omitempty"` // all
-}
 
-// Change is a shared change that some apps do not run yet.
-type Change struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	Changes []status.SharedChange `json:"changes,omitempty"` // all
 }
 
 // since returns changes after a number; all apps if it is outdated or invalid.
@@ -200,9 +195,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 			f.Apps = append(f.Apps, s.row)
 		}
 	}
-	f.Changes = rollout.Mapped(status.SharedChanges(places), func(c status.SharedChange) Change {
-		return Change{c.ID, c.String()}
-	})
+	f.Changes = status.SharedChanges(places)
 	for name, at := range b.gone {
 		if !whole && at > number {
 			f.Gone = append(f.Gone, name)

@@ -50,7 +50,7 @@ func TestBoardOfSharedChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	show("cart", "waits")
+	show("cart", "waiting")
 	show("shop", "entered")
 	_, last, _, _ := board.since(0)
 	show("shop", "done")
@@ -58,7 +58,7 @@ func TestBoardOfSharedChanges(t *testing.T) {
 	if len(f.Apps) != 1 || f.Apps[0].Shared.State != "done" || len(f.Changes) != 1 {
 		t.Fatalf("%+v", f)
 	}
-	compare.Check(t, Change{"5832d1e", "base/web.yaml (5832d1e): 1 of 2 apps done, 1 wait for cohort 1 of 3"}, f.Changes[0])
+	compare.Check(t, "base/web.yaml (5832d1e), cohort 1 of 3: 1 of 2 apps done, 1 waiting", f.Changes[0].String())
 	compare.Check(t, 1, len(board.Listing().Changes))
 	show("cart", "done")
 	if f, _, _, _ = board.since(last); len(f.Changes) > 0 || board.Listing().Apps[0].Shared != nil {

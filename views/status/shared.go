@@ -1,58 +1,58 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Shared is an app's place in a change of a file that many apps read.
+// The states of an app in a change of a file that many apps read.
+const (
+	SharedWaiting  = "waiting"
+	SharedEntered  = "entered"
+	SharedRejected = "rejected"
+	SharedDone     = "done" // healthy with the content
+)
+
+// Shared is an app's place in such a change.
 type Shared struct {
 	rollout.Place
-	State string `json:"state"` // waits, entered, rejected, or done: healthy with the content
+	State string `json:"state"`
 }
 
-// SharedChange counts the apps of a change that some of these apps do not run yet.
+// SharedChange counts the apps of a change by state. Its cohort is the first that waits, or else any.
 type SharedChange struct {
-	rollout.Place     // the first cohort that waits, else the last
-	Apps          int `json:"apps"`
-	Done          int `json:"done"`
-	Entered       int `json:"entered,omitempty"`
-	Rejected      int `json:"rejected,omitempty"`
-	Waits         int `json:"waits,omitempty"`
+	rollout.Place
+	Apps   int            `json:"apps"`
+	States map[string]int `json:"states"`
 }
 
-// String returns "base/web.yaml (5832d1e): 3 of 214 apps done, 1 entered, 210 wait for cohort 2 of 3" or the like.
+// String returns "base/web.yaml (5832d1e), cohort 2 of 3: 3 of 214 apps done, 1 entered, 210 waiting" or the like.
 func (c SharedChange) String() string {
-	text := fmt.Sprintf("%s (%s): %d of %d apps done", c.File, c.ID, c.Done, c.Apps)
-	if c.Entered > 0 {
-		text += fmt.Sprintf(", %d entered", c.Entered)
-	}
-	if c.Rejected > 0 {
-		text += fmt.Sprintf(", %d rejected", c.Rejected)
-	}
-	if c.Waits > 0 {
-		text += fmt.Sprintf(", %d wait for cohort %d of %d", c.Waits, c.Cohort, c.Of)
+	text := fmt.Sprintf("%s: %d of %d apps done", c.Place, c.States[SharedDone], c.Apps)
+	for _, state := range []string{SharedEntered, SharedRejected, SharedWaiting} {
+		if n := c.States[state]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, state)
+		}
 	}
 	return text
 }
 
 func sharedOf(in strategies.Input) *Shared {
-	if in.Place == nil {
-		return nil
-	}
-	s, state := in.State, "entered"
+	s, state := in.State, SharedEntered
 	_, rejected := strategies.Rejection(in)
 	switch {
+	case in.Place == nil:
+		return nil
 	case in.Entry != nil:
-		state = "waits"
+		state = SharedWaiting
 	case rejected:
-		state = "rejected"
+		state = SharedRejected
 	case s.Shown() == rollout.Healthy && (s.IsNewSince(s.Entered.At) || !s.Entered.Well.IsZero()):
-		state = "done"
+		state = SharedDone
 	}
 	return &Shared{*in.Place, state}
 }
@@ -63,27 +63,19 @@ func SharedChanges(all []*Shared) (changes []SharedChange) {
 		if s == nil {
 			continue
 		}
-		i := slices.IndexFunc(changes, func(c SharedChange) bool { return c.File == s.File && c.ID == s.ID })
+		i := slices.IndexFunc(changes, func(c SharedChange) bool { return c.Same(s.Place) })
 		if i < 0 {
-			i, changes = len(changes), append(changes, SharedChange{Place: s.Place})
+			i, changes = len(changes), append(changes, SharedChange{Place: s.Place, States: map[string]int{}})
 		}
 		c := &changes[i]
-		c.Apps++
-		switch s.State {
-		case "done":
-			c.Done++
-		case "rejected":
-			c.Rejected++
-		case "entered":
-			c.Entered++
-		default:
-			if c.Waits++; c.Waits == 1 || s.Cohort < c.Cohort {
-				c.Place = s.Place
-			}
+		if s.State == SharedWaiting && (c.States[SharedWaiting] == 0 || s.Cohort < c.Cohort) {
+			c.Place = s.Place
 		}
+		c.Apps++
+		c.States[s.State]++
 	}
-	changes = slices.DeleteFunc(changes, func(c SharedChange) bool { return c.Done == c.Apps })
-	slices.SortFunc(changes, func(a, b SharedChange) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ID, b.ID)) })
+	changes = slices.DeleteFunc(changes, func(c SharedChange) bool { return c.States[SharedDone] == c.Apps })
+	slices.SortFunc(changes, func(a, b SharedChange) int { return strings.Compare(a.Place.String(), b.Place.String()) })
 	return changes
 }
 
@@ -91,7 +83,7 @@ func SharedChanges(all []*Shared) (changes []SharedChange) {
 func (l *Listing) SetChanges() {
 	l.Changes = SharedChanges(rollout.Mapped(l.Apps, func(a App) *Shared { return a.Shared }))
 	for i, a := range l.Apps {
-		if a.Shared != nil && !slices.ContainsFunc(l.Changes, func(c SharedChange) bool { return c.File == a.Shared.File && c.ID == a.Shared.ID }) {
+		if s := a.Shared; s != nil && !slices.ContainsFunc(l.Changes, func(c SharedChange) bool { return c.Same(s.Place) }) {
 			l.Apps[i].Shared = nil
 		}
 	}

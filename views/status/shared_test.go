@@ -19,7 +19,7 @@ func TestSharedOf(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	here := place("5832d1e", 1)
 	for want, change := range map[string]func(in *strategies.Input){
-		"waits":         func(in *strategies.Input) { in.Entry = &cohort.Entry{Place: here} },
+		SharedWaiting:   func(in *strategies.Input) { in.Entry = &cohort.Entry{Place: here} },
 		"entered":       func(in *strategies.Input) { in.State.Phase = rollout.Progressing },
 		"entered again": func(in *strategies.Input) { in.State.Unhealthy = "no pod is ready" },
 		"done":          func(in *strategies.Input) { in.State.Stable.Since = at },
@@ -53,8 +53,8 @@ func TestSharedChanges(t *testing.T) {
 			l.Apps = append(l.Apps, App{Shared: s})
 		}
 	}
-	add(210, &Shared{place("5832d1e", 3), "waits"})
-	add(20, &Shared{place("5832d1e", 2), "waits"})
+	add(210, &Shared{place("5832d1e", 3), SharedWaiting})
+	add(20, &Shared{place("5832d1e", 2), SharedWaiting})
 	add(3, &Shared{place("5832d1e", 1), "done"})
 	add(2, &Shared{place("5832d1e", 1), "entered"})
 	add(1, &Shared{place("5832d1e", 1), "rejected"})
@@ -64,8 +64,7 @@ func TestSharedChanges(t *testing.T) {
 	if len(l.Changes) != 1 {
 		t.Fatalf("%+v", l.Changes)
 	}
-	compare.Check(t, SharedChange{Place: place("5832d1e", 2), Apps: 236, Done: 3, Entered: 2, Rejected: 1, Waits: 230}, l.Changes[0])
-	compare.Check(t, "base/web.yaml (5832d1e): 3 of 236 apps done, 2 entered, 1 rejected, 230 wait for cohort 2 of 3", l.Changes[0].String())
+	compare.Check(t, "base/web.yaml (5832d1e), cohort 2 of 3: 3 of 236 apps done, 2 entered, 1 rejected, 230 waiting", l.Changes[0].String())
 	if l.Apps[0].Shared == nil || l.Apps[len(l.Apps)-2].Shared != nil {
 		t.Error("the apps of a finished change still have a place, or others have none")
 	}

@@ -42,15 +42,16 @@ var orders = map[string]func(a, b status.App) int{
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
 	"age":       func(a, b status.App) int { return sinceOf(b).Compare(sinceOf(a)) },
 	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
-	"change":    func(a, b status.App) int { return strings.Compare(changeOrder(a), changeOrder(b)) },
+	"change":    byChange,
 }
 
-// changeOrder puts the apps of one shared change together, by cohort. Other apps follow.
-func changeOrder(a status.App) string {
-	if a.Shared == nil {
-		return "\xff"
+// byChange puts the apps of one shared change together, by cohort. Other apps follow.
+func byChange(a, b status.App) int {
+	if a.Shared == nil || b.Shared == nil {
+		return -strings.Compare(sharedText(a), sharedText(b)) // "-" precedes files' names
 	}
-	return fmt.Sprintf("%s %s %02d", a.Shared.File, a.Shared.ID, a.Shared.Cohort)
+	return cmp.Or(strings.Compare(a.Shared.File+" "+a.Shared.ID, b.Shared.File+" "+b.Shared.ID),
+		cmp.Compare(a.Shared.Cohort, b.Shared.Cohort))
 }
 
 // Missed returns patterns that match no app.
@@ -79,7 +80,7 @@ func (f *Filter) matches(a status.App) bool {
 }
 
 func searchText(a status.App) string {
-	parts := []string{a.App, a.Path, a.Reason, a.Waiting}
+	parts := []string{a.App, a.Path, a.Reason, a.Waiting, sharedText(a)}
 	parts = append(parts, a.Images...)
 	for _, r := range []*status.Release{a.Release, a.Stable} {
 		if r != nil {
@@ -89,9 +90,6 @@ func searchText(a status.App) string {
 	}
 	if a.Held != nil {
 		parts = append(parts, string(a.Held.Reason), a.Held.Message)
-	}
-	if a.Shared != nil {
-		parts = append(parts, a.Shared.File, a.Shared.ID)
 	}
 	parts = append(parts, rollout.Mapped(a.Workloads, func(w status.Workload) string { return w.Workload })...)
 	return strings.Join(parts, "\n")

@@ -67,13 +67,13 @@ func TestListOfSharedChanges(t *testing.T) {
 	place := func(id string, cohort int, state string) *status.Shared {
 		return &status.Shared{Place: rollout.Place{File: "base/web.yaml", ID: id, Cohort: cohort, Of: 3}, State: state}
 	}
-	l.Apps[44].Shared, l.Apps[2].Shared, l.Apps[1].Shared = place("5832d1e", 1, "entered"), place("5832d1e", 2, "waits"), place("1111111", 3, "waits")
+	l.Apps[44].Shared, l.Apps[2].Shared, l.Apps[1].Shared = place("5832d1e", 1, "entered"), place("5832d1e", 2, "waiting"), place("1111111", 3, "waiting")
 	l.SetChanges()
 	l = (&Filter{Sort: "change", Names: []string{"api-0*", "web"}}).Apply(l)
 	compare.Check(t, "api-01 web api-02 api-00 api-03 api-04 api-05 api-06 api-07 api-08 api-09", names(l))
 	text := List(l, Look{Wide: true, Now: at()})
-	compare.Contains(t, text, "shared change of base/web.yaml (1111111): 0 of 1 apps done, 1 wait for cohort 3 of 3\n"+
-		"shared change of base/web.yaml (5832d1e): 0 of 2 apps done, 1 entered, 1 wait for cohort 2 of 3\nNAME",
+	compare.Contains(t, text, "shared change of base/web.yaml (1111111), cohort 3 of 3: 0 of 1 apps done, 1 waiting\n"+
+		"shared change of base/web.yaml (5832d1e), cohort 2 of 3: 0 of 2 apps done, 1 entered, 1 waiting\nNAME",
 		"  base/web.yaml (5832d1e), cohort 1 of 3, entered\n")
 	compare.CheckNamed(t, "by the id", "web api-02", names((&Filter{Text: "5832d1e", Sort: "change"}).Apply(l)))
 	compare.Contains(t, App(l.Apps[1], Look{Now: at()}), "Shared      base/web.yaml (5832d1e), cohort 1 of 3, entered")

@@ -126,12 +126,12 @@ func listRow(a status.App, k Look) []span {
 	}
 }
 
-// sharedText returns "base/web.yaml (5832d1e), cohort 2 of 3, waits" or the like, or "-".
+// sharedText returns "base/web.yaml (5832d1e), cohort 2 of 3, waiting" or the like, or "-".
 func sharedText(a status.App) string {
 	if a.Shared == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s (%s), cohort %d of %d, %s", a.Shared.File, a.Shared.ID, a.Shared.Cohort, a.Shared.Of, a.Shared.State)
+	return a.Shared.Place.String() + ", " + a.Shared.State
 }
 
 // sinceOf prefers the release in flight's begin, then stable's promotion, then the applied commit's time.

@@ -214,8 +214,11 @@ function apply() {
 
 // changes shows the shared changes. A click shows a change's apps.
 function changes(all = []) {
+  const part = (c, state) => (c.states[state] ? ', ' + c.states[state] + ' ' + state : '');
   $('changes').replaceChildren(...all.map((c) => h('li', {}, h('button', { type: 'button', class: 'quiet',
-    onclick: () => { filter.text = $('q').value = c.id; apply(); } }, 'Shared change of ' + c.text))));
+    onclick: () => { filter.text = $('q').value = c.id; apply(); } }, 'Shared change of ', paths(c.file), ' (' + c.id
+    + '), cohort ' + c.cohort + ' of ' + c.of + ': ' + (c.states.done || 0) + ' of ' + c.apps + ' apps done'
+    + ['entered', 'rejected', 'waiting'].map((state) => part(c, state)).join('')))));
 }
 
 function fromURL() {
