@@ -113,15 +113,12 @@ func (c *cohorts) isRead(app string) (is bool) {
 		isOld = a.removed == nil && (h == nil || h.of != c.view.main())
 		is = r.index.Files(app) != nil || e.state.Source == ""
 	})
-	if isOld || is {
-		return !isOld
+	if !isOld && !is {
+		_, err := r.render(context.Background(), e.state.Named(a.App), e.state.Source)
+		_, gone := c.fetcher.tree(e.state.Source)
+		is = err == nil || rollout.IsInvalid(err) || gone != nil && !errors.Is(gone, source.ErrNotReady)
 	}
-	_, err := r.render(context.Background(), e.state.Named(a.App), e.state.Source)
-	if err == nil || rollout.IsInvalid(err) {
-		return true
-	}
-	_, err = c.fetcher.tree(e.state.Source)
-	return err != nil && !errors.Is(err, source.ErrNotReady) // the commit is gone
+	return is && !isOld
 }
 
 // wakeChanged makes the other waiting apps due whose answers have changed.

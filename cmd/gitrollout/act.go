@@ -61,7 +61,6 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 		return err
 	}
 	if a.All {
-		c.apps.skips = true
 		if names, err = w.Sharing(ctx, names); err != nil {
 			return err
 		}

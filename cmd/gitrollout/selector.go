@@ -19,7 +19,6 @@ import (
 type appOptions struct {
 	selector string
 	matches  func(labels map[string]string) bool // nil without a selector
-	skips    bool                                // an app that refuses, with a note
 }
 
 func (o *appOptions) register(cmd *cobra.Command) {
@@ -36,7 +35,6 @@ func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	case o.selector != "" && len(args) > 0:
 		return usagef("--selector and the app %s exclude each other; see: %s --help", args[0], cmd.CommandPath())
 	}
-	o.skips = o.selector != ""
 	o.matches, err = labelled(o.selector)
 	return err
 }
@@ -94,13 +92,13 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	for _, name := range names {
 		c, err := change(name)
 		switch {
-		case err != nil && o.skips && !isOfOneApp(err):
+		case err != nil && o.selector != "" && !isOfOneApp(err):
 			return nil, nil, err
 		case err != nil:
 			refused = append(refused, err)
 		case len(c.Edits) > 0:
 			all = append(all, c)
-		case o.skips:
+		case o.selector != "":
 			refused = append(refused, fmt.Errorf("%s: %s", name, c.Effect))
 		default:
 			notes = append(notes, c.Effect)
@@ -111,9 +109,9 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 		return all, notes, nil
 	case o.selector != "" && len(all) == 0:
 		return nil, nil, fmt.Errorf("nothing to do for the apps that match --selector %q:\n%w", o.selector, failed)
-	case o.skips && len(all) == 0 || !o.skips && len(names) == 1:
+	case o.selector == "" && len(names) == 1:
 		return nil, nil, failed
-	case !o.skips:
+	case o.selector == "":
 		return nil, nil, fmt.Errorf("nothing was pushed, because of %s:\n%w", rollout.Count(len(refused), "app"), failed)
 	}
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil

@@ -142,7 +142,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if changed {
 		was.Generation++
 	}
-	was.settings, was.Annotations, was.serial, was.rests = next.settings, next.Annotations, next.serial, false
+	was.settings, was.Annotations, was.serial, was.rests = next.settings, next.Annotations, next.serial, next.rests
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
 		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
 	return nil

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ type Cluster struct {
 	Nodes       int                            // each with a pod of each DaemonSet
 	Lag         bool                           // syncs may precede ReplicaSets' reports
 	Late        bool                           // a scale-down may be seen late
-	Sparse      bool                           // skips Deployments without a next step, which is quicker for many of them
+	Sparse      bool                           // skips Deployments that have no step at this time, which is quicker
 	serial      int
 	kinds       []rollout.Partitioned // added by Describe
 }
@@ -47,8 +48,7 @@ type Deployment struct {
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
-	rests   bool           // with Sparse: no step remains before "due"
-	due     time.Time      // zero if no time gives a step
+	rests   time.Time      // with Sparse, the time at which no step remained
 }
 
 // settings has the fields of updates.
@@ -131,20 +131,15 @@ func (k *Cluster) Micro() bool {
 		}
 	}
 	for _, d := range k.Deployments {
-		if k.Sparse && !d.rests {
-			d.rests, d.due = true, d.nextDue(k.Now)
-		}
+		d.rests = k.Now
 	}
 	return false
 }
 
 func (k *Cluster) shuffled() []*Deployment {
-	var all []*Deployment
-	for _, d := range k.Deployments {
-		if d.rests = d.rests && (d.due.IsZero() || k.Now.Before(d.due)); !d.rests {
-			all = append(all, d)
-		}
-	}
+	all := slices.DeleteFunc(slices.Collect(maps.Values(k.Deployments)), func(d *Deployment) bool {
+		return k.Sparse && d.rests.Equal(k.Now)
+	})
 	slices.SortFunc(all, func(a, b *Deployment) int { return a.Workload.Compare(b.Workload) })
 	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all

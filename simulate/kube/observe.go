@@ -14,24 +14,15 @@ const forever = 1 << 30
 // NextDue returns when the next pod becomes ready or available, or zero.
 func (k *Cluster) NextDue() (due time.Time) {
 	for _, d := range k.Deployments {
-		if d.rests {
-			due = rollout.Soonest(due, d.due)
-		} else {
-			due = rollout.Soonest(due, d.nextDue(k.Now))
-		}
-	}
-	return due
-}
-
-func (d *Deployment) nextDue(now time.Time) (due time.Time) {
-	for _, rs := range d.Sets {
-		for _, p := range rs.Live() {
-			at := p.Due
-			if p.Ready {
-				at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
-			}
-			if !p.Never && at.After(now) && (rs.minReady < forever || !p.Ready) {
-				due = rollout.Soonest(due, at)
+		for _, rs := range d.Sets {
+			for _, p := range rs.Live() {
+				at := p.Due
+				if p.Ready {
+					at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
+				}
+				if !p.Never && at.After(k.Now) && (rs.minReady < forever || !p.Ready) {
+					due = rollout.Soonest(due, at)
+				}
 			}
 		}
 	}

@@ -282,7 +282,7 @@ func (k *Cluster) change(namespace string, pod rollout.Pod, what string, do func
 			for _, p := range rs.Pods {
 				if w.Namespace == namespace && p.uid == pod.UID && p.Name == pod.Name && !p.Terminating {
 					do(p)
-					d.rests = false
+					d.rests = time.Time{}
 					k.OnChange("pod " + p.Name + " " + what)
 					return
 				}

@@ -46,7 +46,7 @@ func (w *Session) Sharing(ctx context.Context, names []string) (all []string, er
 	l, err := w.Listing(ctx, nil, w.Now())
 	for _, name := range names {
 		one, _ := rollout.Find(l.Apps, func(a status.App) bool { return a.App == name })
-		if one.Shared == nil || one.Shared.State != status.SharedWaiting {
+		if one.Shared == nil || one.Shared.State != "waiting" {
 			return nil, cmp.Or(err, fmt.Errorf("%s waits for no shared change", name))
 		}
 		for _, a := range l.Apps {

@@ -33,9 +33,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, ";\n"), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if len(args) == 0 {
-		l.SetChanges()
-	}
+	l.SetChanges()
 	if text := w.Warning(); text != "" && len(args) > 0 { // one app's view has no note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}

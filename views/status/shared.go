@@ -9,15 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// The states of an app in a change of a file that many apps read.
-const (
-	SharedWaiting  = "waiting"
-	SharedEntered  = "entered"
-	SharedRejected = "rejected"
-	SharedDone     = "done" // healthy with the content
-)
-
-// Shared is an app's place in such a change.
+// Shared is an app's place in a change of a file that many apps read. State is waiting, entered, rejected, or done:
+// healthy with the content.
 type Shared struct {
 	rollout.Place
 	State string `json:"state"`
@@ -32,8 +25,8 @@ type SharedChange struct {
 
 // String returns "base/web.yaml (5832d1e), cohort 2 of 3: 3 of 214 apps done, 1 entered, 210 waiting" or the like.
 func (c SharedChange) String() string {
-	text := fmt.Sprintf("%s: %d of %d apps done", c.Place, c.States[SharedDone], c.Apps)
-	for _, state := range []string{SharedEntered, SharedRejected, SharedWaiting} {
+	text := fmt.Sprintf("%s: %d of %d apps done", c.Place, c.States["done"], c.Apps)
+	for _, state := range []string{"entered", "rejected", "waiting"} {
 		if n := c.States[state]; n > 0 {
 			text += fmt.Sprintf(", %d %s", n, state)
 		}
@@ -42,17 +35,17 @@ func (c SharedChange) String() string {
 }
 
 func sharedOf(in strategies.Input) *Shared {
-	s, state := in.State, SharedEntered
+	s, state := in.State, "entered"
 	_, rejected := strategies.Rejection(in)
 	switch {
 	case in.Place == nil:
 		return nil
-	case in.Entry != nil:
-		state = SharedWaiting
+	case in.Entry != nil && !in.Entry.Open:
+		state = "waiting"
 	case rejected:
-		state = SharedRejected
-	case s.Shown() == rollout.Healthy && (s.IsNewSince(s.Entered.At) || !s.Entered.Well.IsZero()):
-		state = SharedDone
+		state = "rejected"
+	case in.Entry == nil && s.Shown() == rollout.Healthy && (s.IsNewSince(s.Entered.At) || !s.Entered.Well.IsZero()):
+		state = "done"
 	}
 	return &Shared{*in.Place, state}
 }
@@ -68,13 +61,13 @@ func SharedChanges(all []*Shared) (changes []SharedChange) {
 			i, changes = len(changes), append(changes, SharedChange{Place: s.Place, States: map[string]int{}})
 		}
 		c := &changes[i]
-		if s.State == SharedWaiting && (c.States[SharedWaiting] == 0 || s.Cohort < c.Cohort) {
+		if s.State == "waiting" && (c.States["waiting"] == 0 || s.Cohort < c.Cohort) {
 			c.Place = s.Place
 		}
 		c.Apps++
 		c.States[s.State]++
 	}
-	changes = slices.DeleteFunc(changes, func(c SharedChange) bool { return c.States[SharedDone] == c.Apps })
+	changes = slices.DeleteFunc(changes, func(c SharedChange) bool { return c.States["done"] == c.Apps })
 	slices.SortFunc(changes, func(a, b SharedChange) int { return strings.Compare(a.Place.String(), b.Place.String()) })
 	return changes
 }

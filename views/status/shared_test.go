@@ -19,7 +19,7 @@ func TestSharedOf(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	here := place("5832d1e", 1)
 	for want, change := range map[string]func(in *strategies.Input){
-		SharedWaiting:   func(in *strategies.Input) { in.Entry = &cohort.Entry{Place: here} },
+		"waiting":       func(in *strategies.Input) { in.Entry = &cohort.Entry{Place: here} },
 		"entered":       func(in *strategies.Input) { in.State.Phase = rollout.Progressing },
 		"entered again": func(in *strategies.Input) { in.State.Unhealthy = "no pod is ready" },
 		"done":          func(in *strategies.Input) { in.State.Stable.Since = at },
@@ -53,8 +53,8 @@ func TestSharedChanges(t *testing.T) {
 			l.Apps = append(l.Apps, App{Shared: s})
 		}
 	}
-	add(210, &Shared{place("5832d1e", 3), SharedWaiting})
-	add(20, &Shared{place("5832d1e", 2), SharedWaiting})
+	add(210, &Shared{place("5832d1e", 3), "waiting"})
+	add(20, &Shared{place("5832d1e", 2), "waiting"})
 	add(3, &Shared{place("5832d1e", 1), "done"})
 	add(2, &Shared{place("5832d1e", 1), "entered"})
 	add(1, &Shared{place("5832d1e", 1), "rejected"})

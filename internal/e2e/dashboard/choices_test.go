@@ -128,6 +128,40 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
+// TestSharedChanges checks the fleet page's count of the apps of a shared change, which follows the rows, the order by change, and that a
+// click on the change shows its apps.
+func TestSharedChanges(t *testing.T) {
+	now := time.Now()
+	apps := some(now)
+	place := func(i, cohort int, state string) status.App {
+		apps[i].Shared = &status.Shared{Place: rollout.Place{File: "base/sidecar.yaml", ID: "9c1f0ab", Cohort: cohort, Of: 3}, State: state}
+		return apps[i]
+	}
+	place(0, 2, "waiting")
+	place(1, 2, "waiting")
+	place(2, 1, "entered")
+	f := newFleet(t, apps...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/?sort=change"))
+	p.await(rows(7))
+	changes := func() string { return js[string](p, `document.getElementById('changes').textContent`) }
+	compare.CheckNamed(t, "changes",
+		"Shared change of base/sidecar.yaml (9c1f0ab), cohort 2 of 3: 0 of 3 apps done, 1 entered, 2 waiting", changes())
+	compare.CheckNamed(t, "the first app", apps[2].App, strings.Fields(p.names())[0])
+	compare.Contains(t, p.text(), "entered cohort 1 of 3 (base/sidecar.yaml)")
+	for _, width := range widths {
+		p.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(f.url+"/?sort=change"))
+		p.await(rows(7))
+		p.fits("the fleet with a shared change", width)
+		p.axe(fmt.Sprint("the fleet with a shared change at ", width))
+	}
+	p.click("#changes button")
+	p.await(rows(3))
+	f.show(place(2, 1, "done"))
+	p.await(`document.getElementById('changes').textContent.endsWith('cohort 2 of 3: 1 of 3 apps done, 2 waiting')`)
+	f.show(place(0, 2, "done"), place(1, 2, "done"))
+	p.await(`document.getElementById('changes').textContent === ''`)
+}
+
 // TestFavourites checks that favourites come first in each sort order, have a filter, and stay in the browser.
 func TestFavourites(t *testing.T) {
 	now := time.Now()
