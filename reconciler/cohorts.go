@@ -46,7 +46,8 @@ func (c *cohorts) entry(
 		changed = true // other apps may have waited for the same commits, or an error hid a change
 	}
 	e, err := c.entries.Of(a.App, s, head, p, now)
-	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() { // perhaps a rename moved a record meanwhile
+	// A rename may have moved a record meanwhile.
+	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() {
 		changed = c.refresh(v)
 		e, err = c.entries.Of(a.App, s, head, p, now)
 	}
@@ -102,8 +103,8 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 	return true
 }
 
-// isRead reports whether the index has an app's files: at the head or, if Git no longer lists the app or its head has an
-// error, at the recorded commit. An app that never had a readable commit has no files.
+// isRead reports whether the index has an app's files: at the head or, for a removed app or after an error, at the
+// recorded commit. An app that never had a readable commit has no files.
 func (c *cohorts) isRead(app string) (is bool) {
 	a, r := c.view.apps[app], c.renders
 	e, _ := c.states.of(app)

@@ -122,7 +122,8 @@ func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 
 func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, more map[string]string) *sharedBase {
 	t.Helper()
-	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), names: make([]string, apps), ran: map[string]map[string]bool{}, acts: map[string]int{},
+	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), names: make([]string, apps),
+		ran: map[string]map[string]bool{}, acts: map[string]int{},
 		base: []string{"good0"}, pumps: seed%2 == 1}
 	files := map[string]string{rollout.ConfigPath(testCluster): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 		"- {path: apps/*, namespace: " + namespace + "}\n", "base/version": "good0"}

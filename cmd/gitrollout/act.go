@@ -26,6 +26,7 @@ type pushCommand struct {
 	apps   appOptions
 	author string
 	dryRun bool
+	all    bool // also apps that wait for the same shared change
 }
 
 const aboutSeveral = `
@@ -60,8 +61,8 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	if err != nil {
 		return err
 	}
-	if a.All {
-		if names, err = w.Sharing(ctx, names); err != nil {
+	if c.all {
+		if names, err = console.Sharing(ctx, w, names); err != nil {
 			return err
 		}
 	}
@@ -80,6 +81,9 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	o, err := propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Together(a, all)
 	if err != nil {
 		return err
+	}
+	if c.all {
+		o.Effect = rollout.Count(len(all), "app") + " of the shared change: no wait for a cohort; watch: gitrollout list -w"
 	}
 	said := ""
 	if c.dryRun {
@@ -124,11 +128,14 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
 	c, a := &pushCommand{streams: s}, &propose.Action{Verb: verb}
 	c.register(cmd)
+	if verb == rollout.Promote {
+		cmd.Flags().BoolVar(&c.all, "all", false, "with --through entry: all apps that wait for the same shared change")
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if a.Full && a.Through != "" {
 			return usagef("--full and --through exclude each other")
 		}
-		if a.All && a.Through != rollout.ThroughEntry {
+		if c.all && a.Through != rollout.ThroughEntry {
 			return usagef("--all needs --through %s", rollout.ThroughEntry)
 		}
 		return c.run(cmd.Context(), args, *a, func(w *console.Session, app string) (propose.Change, error) {
@@ -173,7 +180,6 @@ controller, at this version and once.`,
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
 	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
 		"adopt the app even if another controller manages its objects")
-	cmd.Flags().BoolVar(&a.All, "all", false, "with --through entry: all apps that wait for the same shared change")
 	cmd.Flags().StringVar(&a.Through, "through", "",
 		"open all gates up to this `step`: its name, or its number as get shows it")
 	s.complete(cmd, "through", stepNames)

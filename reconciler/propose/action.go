@@ -29,7 +29,6 @@ type Action struct {
 	// AdoptAnyway, for "promote", adopts despite another controller that owns the app's objects.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 	Off         bool `json:"off,omitempty"` // for "hold": end the hold
-	All         bool `json:"-"`             // for "promote" through entry: of all apps that wait for the change
 }
 
 // StillAbout returns an error if a.Release is not current.

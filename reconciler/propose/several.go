@@ -37,9 +37,7 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	}
 	in := " in " + t.Cluster
 	one.App, one.Subject = strings.Join(apps, ", "), subjectOf(a, apps, maxSubject-len(in))
-	if one.Effect = strings.Join(effects, "\n"); a.All {
-		one.Effect = fmt.Sprintf("%d apps do not wait for their cohorts; watch: gitrollout list -w", len(apps))
-	}
+	one.Effect = strings.Join(effects, "\n")
 	one.Message = one.Subject + in + "\n\n" + strings.Join(messages, "\n\n") + "\n"
 	return one, nil
 }

@@ -31,10 +31,9 @@ func TestTogether(t *testing.T) {
 		Subject: "Promote cart and shop", Effect: "cart goes on\nshop goes on",
 		Message: "Promote cart and shop in prod\n\nAct on cart\n\nRelease of cart\n\nAct on shop\n\nRelease of shop\n"}, both)
 
-	opened, err := to.Together(Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, All: true}, []Change{cart, shop})
+	opened, err := to.Together(Action{Verb: rollout.Promote, Through: rollout.ThroughEntry}, []Change{cart, shop})
 	compare.Check(t, error(nil), err)
 	compare.Check(t, "Open a shared change for cart and shop", opened.Subject)
-	compare.Check(t, "2 apps do not wait for their cohorts; watch: gitrollout list -w", opened.Effect)
 
 	const differ, branch = " need different contents of base; undo one app after the other", "gitrollout/revert/prod/"
 	one1, one2, gone := map[string][]byte{"base": []byte("1")}, map[string][]byte{"base": []byte("2")}, map[string][]byte{"base": nil}

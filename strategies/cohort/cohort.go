@@ -58,12 +58,11 @@ type place struct {
 
 // shared is one shared file.
 type shared struct {
-	id       string
-	readers  int
-	entered  int
-	proven   []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers []Member    // apps that have or had the file and are not healthy, the first first
-	rejected []string    // apps that rejected the file, sorted
+	id               string
+	readers, entered int
+	proven           []time.Time // the ends of the soak times of healthy apps, sorted
+	blockers         []Member    // apps that have or had the file and are not healthy, the first first
+	rejected         []string    // apps that rejected the file, sorted
 }
 
 // Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.

@@ -42,7 +42,7 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 }
 
 // Sharing returns all apps that wait for the same shared changes as the named apps.
-func (w *Session) Sharing(ctx context.Context, names []string) (all []string, err error) {
+func Sharing(ctx context.Context, w *Session, names []string) (all []string, err error) {
 	l, err := w.Listing(ctx, nil, w.Now())
 	for _, name := range names {
 		one, _ := rollout.Find(l.Apps, func(a status.App) bool { return a.App == name })
@@ -50,7 +50,8 @@ func (w *Session) Sharing(ctx context.Context, names []string) (all []string, er
 			return nil, cmp.Or(err, fmt.Errorf("%s waits for no shared change", name))
 		}
 		for _, a := range l.Apps {
-			if s := a.Shared; s != nil && s.State == one.Shared.State && s.Same(one.Shared.Place) && !slices.Contains(all, a.App) {
+			isOf := a.Shared != nil && a.Shared.State == one.Shared.State && a.Shared.Same(one.Shared.Place)
+			if isOf && !slices.Contains(all, a.App) {
 				all = append(all, a.App)
 			}
 		}

@@ -38,11 +38,11 @@ func TestSharing(t *testing.T) {
 	_, err := w.Refresh(t.Context())
 	must(t, err)
 	for name, want := range map[string][]string{"cart": {"cart", "shop"}, "mail": {"mail"}} {
-		all, err := w.Sharing(t.Context(), []string{name})
+		all, err := Sharing(t.Context(), w, []string{name})
 		must(t, err)
 		compare.CheckNamed(t, "with "+name, want, all)
 	}
-	_, err = w.Sharing(t.Context(), []string{"cart", "till"})
+	_, err = Sharing(t.Context(), w, []string{"cart", "till"})
 	compare.CheckError(t, "an app that does not wait", err, "till waits for no shared change")
 	l, err := w.Listing(t.Context(), nil, time.Now())
 	must(t, err)

@@ -67,7 +67,8 @@ func TestListOfSharedChanges(t *testing.T) {
 	place := func(id string, cohort int, state string) *status.Shared {
 		return &status.Shared{Place: rollout.Place{File: "base/web.yaml", ID: id, Cohort: cohort, Of: 3}, State: state}
 	}
-	l.Apps[44].Shared, l.Apps[2].Shared, l.Apps[1].Shared = place("5832d1e", 1, "entered"), place("5832d1e", 2, "waiting"), place("1111111", 3, "waiting")
+	l.Apps[44].Shared, l.Apps[2].Shared = place("5832d1e", 1, "entered"), place("5832d1e", 2, "waiting")
+	l.Apps[1].Shared = place("1111111", 3, "waiting")
 	l.SetChanges()
 	l = (&Filter{Sort: "change", Names: []string{"api-0*", "web"}}).Apply(l)
 	compare.Check(t, "api-01 web api-02 api-00 api-03 api-04 api-05 api-06 api-07 api-08 api-09", names(l))

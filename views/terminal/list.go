@@ -52,7 +52,8 @@ const (
 
 func drawTable(l status.Listing, k Look) string {
 	rows := [][]span{rollout.Mapped([]string{"NAME", "NAMESPACE", "PHASE", "STEP", "WEIGHT", "READY", "IMAGES", "AGE",
-		"WAITS FOR", "STRATEGY", "AUTHOR", "STABLE", "RELEASE", "SHARED CHANGE"}, func(title string) span { return span{title, dim} })}
+		"WAITS FOR", "STRATEGY", "AUTHOR", "STABLE", "RELEASE", "SHARED CHANGE"},
+		func(title string) span { return span{title, dim} })}
 	rows = append(rows, rollout.Mapped(l.Apps, func(a status.App) []span { return listRow(a, k) })...)
 	widths := make([]int, firstWide)
 	if k.Wide {
