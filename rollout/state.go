@@ -50,6 +50,7 @@ type State struct {
 	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, nil if it is applied
 	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
 	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
+	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
@@ -78,6 +79,17 @@ type Entered struct {
 	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready, if the change has no new version
 }
 
+// Soaked records that an app was Healthy at a commit for the soak time of its stage. A state has at most MaxHistory.
+type Soaked struct {
+	Commit string    `json:"commit"`
+	At     time.Time `json:"at"`
+}
+
+// HasSoaked reports whether an app has soaked at a commit.
+func (s *State) HasSoaked(commit string) bool {
+	return slices.ContainsFunc(s.Soaked, func(e Soaked) bool { return e.Commit == commit })
+}
+
 // IsNewSince reports whether a version became stable at or after a time.
 func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }
 
@@ -95,7 +107,7 @@ func (s State) AtRest(phase Phase, reason string) State {
 	return s
 }
 
-// MaxHistory bounds Rejected and Verified.
+// MaxHistory bounds Rejected, Verified and Soaked.
 const MaxHistory = 10
 
 // Held says why the newest commit is not applied.

@@ -33,6 +33,7 @@ type Input struct {
 	Unread    bool                  // the commit of Left is still being read
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
+	Stage     *rollout.Stage        // of the cluster, or nil
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }
@@ -100,6 +101,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
 	withHealth,    // changes only an app without a release in flight
 	withWell,      // depends on State.Unhealthy, which is final here
+	withSoaked,    // depends on State.Unhealthy, which is final here
 	withRestart,   // applies only to an app without a release in flight
 	withHooks,     // observes a running Job only if the state is unchanged
 	withMark,      // compares the finished state with the recorded state

@@ -101,7 +101,7 @@ func isStill(in Input, a, b rollout.State) bool {
 
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
-	s.Watch = nil
+	s.Watch, s.Soaked = nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	s.Progress = slices.Clone(s.Progress)
 	for i, p := range s.Progress {
