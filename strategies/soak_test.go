@@ -34,7 +34,9 @@ func TestSoaked(t *testing.T) {
 		"recorded as unhealthy": {func(minute int, in *Input) {
 			in.State.Unhealthy = map[bool]string{true: "Deployment shop/web: 1 of 5 pods is ready"}[minute == 5]
 		}, 16},
-		"a rejection": {func(_ int, in *Input) { in.State.Rejected = []rollout.Rejection{{Hash: "h1-b", At: noon.Add(time.Hour)}} }, 10},
+		"a rejection": {func(_ int, in *Input) {
+			in.State.Rejected = []rollout.Rejection{{Hash: "h1-b", At: noon.Add(time.Hour)}}
+		}, 10},
 		"unready pods": {func(minute int, in *Input) {
 			if minute < 13 {
 				in.Observed = soaking(3).Observed
