@@ -24,14 +24,16 @@ type cohorts struct {
 
 	mu      sync.Mutex
 	entries *source.Entries
-	of      [3]any                   // the branch, the record's head and the number of renders behind the answers
-	waiting map[string]*cohort.Entry // by app that was told to wait; nil if its answer was unknown
-	next    atomic.Pointer[string]   // one of these apps, or nil
+	older   map[string]*source.Entries // for heads that are older than the branch's, by commit
+	of      [3]any                     // the branch, the record's head and the number of renders behind the answers
+	waiting map[string]*cohort.Entry   // by app that was told to wait; nil if its answer was unknown
+	next    atomic.Pointer[string]     // one of these apps, or nil
 }
 
 // entry returns whether an app may take a shared change. While this is unknown, the app waits, with an error.
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
+	isOlder bool,
 ) (*cohort.Entry, error) {
 	if v.branch.Config == nil || len(v.apps) <= v.branch.Config.Shared.Over && c.next.Load() == nil {
 		return nil, nil
@@ -39,7 +41,14 @@ func (c *cohorts) entry(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := c.refresh(v)
-	e, err := c.entries.Of(a.App, s, head, p, now)
+	entries, err := c.entries, error(nil)
+	if isOlder && head.Render != nil {
+		entries, err = c.at(head.Render.Commit.ID)
+	}
+	var e *cohort.Entry
+	if err == nil {
+		e, err = entries.Of(a.App, s, head, p, now)
+	}
 	defer c.choose(a.Name)
 	if err != nil {
 		c.waiting[a.Name] = nil
@@ -50,6 +59,22 @@ func (c *cohorts) entry(
 	}
 	if changed {
 		c.wakeChanged(a.Name, now)
+	}
+	return e, nil
+}
+
+// at returns the answers for an older commit as the head.
+func (c *cohorts) at(commit string) (*source.Entries, error) {
+	e := c.older[commit]
+	if e == nil {
+		tree, err := c.fetcher.tree(commit)
+		if err != nil {
+			return nil, err
+		}
+		branch, next := *c.entries.Branch, *c.entries
+		branch.Tree, next.Branch = tree, &branch
+		next.Forget()
+		e, c.older[commit] = &next, &next
 	}
 	return e, nil
 }
@@ -91,6 +116,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		}
 	}
 	c.entries.Forget()
+	c.older = map[string]*source.Entries{}
 	return true
 }
 

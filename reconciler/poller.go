@@ -278,7 +278,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	l.seen.Store(next)
 	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
-		(was.behind == nil) != (next.behind == nil)
+		(was.behind == nil) != (next.behind == nil) || !was.branch.Fleet.Same(next.branch.Fleet) ||
+		(was.branch.Unstaged == nil) != (next.branch.Unstaged == nil)
 	var listed []rollout.App
 	for _, name := range sortedKeys(apps) {
 		a := apps[name]
@@ -329,6 +330,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	asked := l.approvals.answer(ctx)
 	traces, failed := l.readHistory(ctx, v)
+	lines, unread := l.stages.read(ctx, v)
+	traces, failed = traces || lines, errors.Join(failed, unread)
 	wanted := l.fetcher.missing()
 	if len(wanted) == 0 {
 		return asked || traces, failed

@@ -33,6 +33,7 @@ type Options struct {
 
 	Repository Repository
 	Past       Past
+	Peers      source.Peers // nil: stages wait, because no record of another cluster counts
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
@@ -123,7 +124,9 @@ func New(o Options) *Reconciler {
 		renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{},
 	}
 	renders.wake = cohorts.wake
-	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
+	stages := newStages(&r.Options, reader, renders, fetcher)
+	renders.inputs = stages.make
+	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts, stages}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,

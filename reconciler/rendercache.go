@@ -34,6 +34,7 @@ type renderCache struct {
 	index  cohort.Index             // files of the newest renders
 	made   int                      // number of renders so far, and of forgotten apps
 	wake   func()                   // after each render
+	inputs func(job)                // does a job for another cluster
 }
 
 type headRender struct {
@@ -123,7 +124,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 		}
 		h.want, h.line = commit, line
 	}
-	c.queue.add(job{what{app, h.want, true}, tree, h.line, h.head.Render})
+	c.queue.add(job{what{app: app, commit: h.want, head: true}, tree, h.line, h.head.Render})
 	return h
 }
 
@@ -223,6 +224,10 @@ func (c *renderCache) do(j job) {
 			return
 		}
 	}
+	if j.cluster != "" {
+		c.inputs(j)
+		return
+	}
 	policy := c.reader.Policy.Load() // a later change renders again
 	made := c.build(j)
 	c.mu.Lock()
@@ -297,7 +302,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
 	if isNewest && h.isUnblamed && len(line) > 0 {
 		h.missed = true
-		c.queue.add(job{what{h.app, h.of, true}, tree, line, nil})
+		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil})
 		return
 	}
 	if isNewest {

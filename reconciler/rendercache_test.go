@@ -177,7 +177,7 @@ func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 		made.Render.Objects = append(made.Render.Objects, object("v1", "ConfigMap", fmt.Sprint("c", i)))
 	}
 	r.renders.look(readable("head"), nil, []rollout.App{app("shop")})
-	again := func() { r.renders.headIs(job{what: what{app("shop"), "head", true}}, made, nil) }
+	again := func() { r.renders.headIs(job{what: what{app: app("shop"), commit: "head", head: true}}, made, nil) }
 	again()
 	compare.CheckNamed(t, "objects with owners", 1000, len(r.renders.named))
 	if n := testing.AllocsPerRun(10, again); n > 5 {

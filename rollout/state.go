@@ -136,12 +136,14 @@ const (
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
 	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app; no error
 	HeldShared         HeldReason = "ChangeStopped"     // only a user lets more apps take a change; the next app has it
+	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change; no error
+	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
 )
 
 // Waits reports whether the app is held without an error.
-func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort) }
+func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort, HeldStage) }
 
 // Is reports whether the app is held for a reason in reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }

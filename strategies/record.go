@@ -17,7 +17,7 @@ import (
 // change, only larger numbers count, as a bad change must not stop the pods of all apps.
 func withReplicas(in, given Input, d Decision) Decision {
 	s, head := &d.State, in.Head
-	waits := given.Entry != nil && !given.Entry.Open && given.Head.Render != nil
+	waits := given.Entry != nil && !given.Entry.Open && given.Entry.Held == "" && given.Head.Render != nil
 	if waits {
 		head = given.Head
 	}

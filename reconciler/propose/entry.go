@@ -18,7 +18,7 @@ func promoteEntry(in strategies.Input) (decision, error) {
 	p := &rollout.Promotion{Release: e.Release, Decision: rollout.Promote, Through: rollout.ThroughEntry,
 		At: rollout.Second(in.Now).Format(time.RFC3339)}
 	return decision{promotion: p, subject: fmt.Sprintf("Let %s take %s", in.App.Name, e.Commit.Short()),
-		then: in.App.Name + " does not wait for its cohort; " + watchHint(in.App.Name)}, nil
+		then: in.App.Name + " does not wait for other apps or clusters; " + watchHint(in.App.Name)}, nil
 }
 
 // entry returns the action that lets a waiting app take a shared change, if any.
@@ -29,7 +29,7 @@ func entry(in strategies.Input) (all []Action) {
 	return all
 }
 
-// waitsForEntry reports whether an app at rest waits for its cohort.
+// waitsForEntry reports whether an app at rest waits for its cohort or stage.
 func waitsForEntry(in strategies.Input) bool {
 	return in.Entry != nil && !in.Entry.Open && in.State.Release == nil
 }

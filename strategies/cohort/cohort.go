@@ -181,6 +181,9 @@ type Entry struct {
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
+
+	Held rollout.HeldReason // while an app waits for a stage; "" for a cohort
+	Note string             // about an open entry, for users
 }
 
 // Differs reports whether an app with the entry o must decide again.

@@ -1,5 +1,5 @@
-// Package fleet decides which commit an app follows in a cluster of a stage. Each decision follows from Git and from the
-// records of all clusters, so no progress is stored and no clocks are compared.
+// Package fleet decides which commit an app follows in a cluster of a stage. Each decision follows from Git and from
+// the records of all clusters, so no progress is stored and no clocks are compared.
 package fleet
 
 import (
@@ -184,8 +184,8 @@ func (p Place) check(w World, commit string, now time.Time) (c Choice, err error
 	return c, p.limit(w, &c, now)
 }
 
-// limit makes a change wait while too many clusters of the stage have the change under way. An old record only lengthens
-// the wait, because evidence stays.
+// limit makes a change wait while too many clusters of the stage have the change under way. An old record only
+// lengthens the wait, because evidence stays.
 func (p Place) limit(w World, c *Choice, now time.Time) error {
 	stage := p.stage(0)
 	n := len(stage.Clusters)

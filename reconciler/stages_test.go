@@ -1,0 +1,238 @@
+package reconciler
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// clusters is a fleet of two clusters with one users' branch. Each cluster has its own reconciler. The reconciler of prod reads the state
+// branch of staging.
+type clusters struct {
+	*testing.T
+	staging, prod *world
+	failed        error // of the read
+	reads         int
+}
+
+// States implements source.Peers.
+func (c *clusters) States(cluster string) (func(app string) (rollout.State, bool), error) {
+	c.reads++
+	if cluster != "staging" {
+		return nil, errors.New("is read by " + cluster)
+	}
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	tree, _ := c.staging.git.Held(c.staging.git.heads.State)
+	states, err := source.ReadStates(tree)
+	if err != nil {
+		return nil, err
+	}
+	return func(app string) (rollout.State, bool) {
+		s, err := states.Of(app)
+		return s, err == nil && s.App != ""
+	}, nil
+}
+
+const stagesFile = `apiVersion: gitrollout.dev/v1alpha1
+kind: Fleet
+stages:
+- {name: staging, clusters: [staging], requiredSoakTime: 1m}
+- {name: prod, clusters: [prod]}
+`
+
+// baseAt returns an edit that sets the version in the base of both clusters.
+func baseAt(v string) map[string]string {
+	return map[string]string{"base/app.yaml": strings.Replace(version(v), ", {pause: {}}", "", 1)}
+}
+
+func newClusters(t *testing.T) *clusters {
+	t.Helper()
+	c := &clusters{T: t}
+	config := func(cluster string) string {
+		return strings.Replace(plainConfig, "apps/*", cluster+"/*", 1)
+	}
+	files := baseAt("v1")
+	files["base/kustomization.yaml"] = "resources: [app.yaml]\n"
+	for _, cluster := range []string{"staging", "prod"} {
+		files[rollout.ConfigPath(cluster)] = config(cluster)
+		files[cluster+"/shop/kustomization.yaml"] = "resources: [../../base, config.yaml]\n"
+		files[cluster+"/shop/config.yaml"] = configMap
+	}
+	c.prod = worldOf(t, files, func(o *Options) { o.Peers = c })
+	c.staging = &world{T: t, now: c.prod.now,
+		git:     &origin{commits: c.prod.git.commits, parents: c.prod.git.parents, heads: rollout.Heads{Proposals: map[string]string{}}},
+		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(2, 2)), c.prod.now)},
+	}
+	o := c.prod.r.Options
+	o.Cluster, o.UID, o.Repository, o.Past, o.Renderer, o.Observer, o.Applier, o.Peers, o.Log = "staging", "other", c.staging.git,
+		c.staging.git, render.New(render.InProcess{}), c.staging.cluster, c.staging.cluster, nil, slog.New(slog.DiscardHandler)
+	c.staging.r = New(o)
+	c.push(map[string]string{})
+	c.run(20)
+	if c.reads > 0 {
+		t.Errorf("%d reads without fleet.yaml", c.reads)
+	}
+	c.push(map[string]string{rollout.FleetPath: stagesFile})
+	c.run(65)
+	return c
+}
+
+// push commits files to the users' branch of both clusters.
+func (c *clusters) push(files map[string]string) {
+	c.staging.git.heads.Main = c.prod.commit("", files)
+}
+
+// run runs both reconcilers for some seconds. Each pass must succeed.
+func (c *clusters) run(seconds int) {
+	c.Helper()
+	for range seconds {
+		c.staging.pass()
+		c.prod.pass()
+	}
+}
+
+// want fails the test unless all pods of the clusters have the given versions, and prod is held with the given text.
+func (c *clusters) want(staging, prod, held string) {
+	c.Helper()
+	text := ""
+	if h := c.prod.state().Held; h != nil {
+		text = string(h.Reason) + ": " + h.Message
+	}
+	if c.staging.pods(staging) != 4 || c.prod.pods(prod) != 4 || (held == "") != (text == "") || !strings.Contains(text, held) {
+		c.Fatalf("staging %s has %d pods of %s, prod %s has %d pods of %s, held %q, want %q", c.staging.state().Phase, c.staging.pods(staging),
+			staging, c.prod.state().Phase, c.prod.pods(prod), prod, text, held)
+	}
+}
+
+// TestStages pushes changes through two clusters. Prod follows a change when staging has soaked with it, also if the users' branch has
+// newer changes. A change of prod's folder alone and a revert do not wait.
+func TestStages(t *testing.T) {
+	c := newClusters(t)
+	c.want("v1", "v1", "")
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.want("v2", "v1", "Stage: release ")
+	c.prod.recordsNothing(func() { c.run(20) })
+	c.run(60)
+	c.want("v2", "v2", "")
+	c.push(map[string]string{"prod/shop/config.yaml": configMap + "data: {a: b}\n"})
+	c.run(10)
+	if s := c.prod.state(); s.Source != c.prod.git.heads.Main || s.Held != nil {
+		t.Errorf("a change of prod alone: at %s, held %+v", s.Source, s.Held)
+	}
+	c.push(baseAt("v3"))
+	c.run(20)
+	c.push(baseAt("v4"))
+	c.run(20)
+	c.want("v3", "v2", "waits for stage staging")
+	c.run(60)
+	c.want("v4", "v3", "waits for stage staging")
+	third := c.prod.state().Stable.Commit
+	c.push(baseAt("v3"))
+	c.run(30)
+	c.want("v3", "v3", "")
+	compare.CheckNamed(t, "commit", third, c.prod.state().Stable.Commit)
+	before := c.reads
+	c.run(10)
+	compare.CheckNamed(t, "reads in a steady state", before, c.reads)
+	c.prod.recordsNothing(func() { c.run(120) })
+	c.staging.recordsNothing(func() { c.run(120) })
+}
+
+// TestRecordsThatDoNotCount checks that prod waits for a state branch that cannot be read, and names the cluster. A release in flight goes
+// back meanwhile. A promotion through entry opens the wait.
+func TestRecordsThatDoNotCount(t *testing.T) {
+	c := newClusters(t)
+	c.failed = errors.New("its state branch has another cluster's uid")
+	c.push(baseAt("v2"))
+	c.run(100)
+	c.want("v2", "v1", "waits for staging of stage staging: its record does not count")
+	c.failed = source.ErrNotReady
+	c.prod.recordsNothing(func() { c.run(10) })
+	held := strings.Fields(c.prod.state().Held.Message)
+	c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: entry\n" +
+		"release: " + held[1] + "\n"})
+	c.run(20)
+	c.want("v2", "v2", "")
+	c.failed = nil
+	c.run(20)
+	c.want("v2", "v2", "")
+}
+
+// TestRejectedBefore checks that prod does not take a change that staging rejected.
+func TestRejectedBefore(t *testing.T) {
+	c := newClusters(t)
+	c.push(baseAt("v2"))
+	c.run(3)
+	release := c.staging.state().Release
+	if release == nil {
+		t.Fatalf("staging is %s", c.staging.state().Phase)
+	}
+	c.push(map[string]string{rollout.PromotionPath("staging", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
+		"decision: abort\nrelease: " + string(release.Hash) + "\n"})
+	c.run(200)
+	c.want("v1", "v1", "waits for staging of stage staging: rejected the change")
+}
+
+// TestUnusableStages checks that an unusable fleet.yaml holds changes, but no revert.
+func TestUnusableStages(t *testing.T) {
+	c := newClusters(t)
+	c.push(map[string]string{rollout.FleetPath: "stages: [\n"})
+	c.run(5)
+	c.want("v1", "v1", "")
+	c.push(baseAt("v2"))
+	c.run(30)
+	c.want("v1", "v1", "Fleet: release ")
+	compare.Contains(t, c.prod.state().Held.Message, "waits for usable stages: .gitrollout/fleet.yaml: is not valid YAML")
+	c.push(map[string]string{rollout.FleetPath: stagesFile})
+	c.run(3)
+	if c.staging.state().Release == nil {
+		t.Fatalf("staging is %s, held %+v", c.staging.state().Phase, c.staging.state().Held)
+	}
+	files := baseAt("v1")
+	files[rollout.FleetPath] = "stages: [\n"
+	c.push(files)
+	c.run(30)
+	c.want("v1", "v1", "")
+}
+
+// TestFirstDeploymentOfAStage checks that a new app waits in prod until staging has soaked with the app. An app that staging does not have
+// is deployed at once, with a note.
+func TestFirstDeploymentOfAStage(t *testing.T) {
+	c := newClusters(t)
+	app := func(cluster, name string) map[string]string {
+		return map[string]string{cluster + "/" + name + "/kustomization.yaml": "resources: [config.yaml]\n",
+			cluster + "/" + name + "/config.yaml": strings.Replace(configMap, "name: shop", "name: "+name, 1)}
+	}
+	files := app("staging", "cart")
+	for name, content := range app("prod", "cart") {
+		files[name] = content
+	}
+	for name, content := range app("prod", "till") {
+		files[name] = content
+	}
+	c.push(files)
+	c.run(30)
+	cart, till := c.prod.stateOf("cart"), c.prod.stateOf("till")
+	if cart.Phase != rollout.Pending || !cart.Held.Is(rollout.HeldStage) || cart.Held.Message != "waits for stage staging" {
+		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
+	}
+	if till.Phase != rollout.Healthy {
+		t.Errorf("till is %s, held %+v", till.Phase, till.Held)
+	}
+	compare.Contains(t, strings.Join(c.prod.git.messages, "\n"), "; stage staging has no app till")
+	c.run(120)
+	if cart = c.prod.stateOf("cart"); cart.Phase != rollout.Healthy || cart.Held != nil {
+		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
+	}
+}
