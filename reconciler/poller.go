@@ -330,8 +330,6 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	asked := l.approvals.answer(ctx)
 	traces, failed := l.readHistory(ctx, v)
-	lines, unread := l.stages.read(ctx, v)
-	traces, failed = traces || lines, errors.Join(failed, unread)
 	wanted := l.fetcher.missing()
 	if len(wanted) == 0 {
 		return asked || traces, failed

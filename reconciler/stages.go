@@ -20,8 +20,7 @@ import (
 type stages struct {
 	*Options
 	fetcher *fetcher
-	touch   func(app string)
-	wanted  func()
+	blame   *blame
 	panics  func(app string, problem any, stack []byte)
 
 	deciding sync.Mutex // for gate
@@ -31,8 +30,7 @@ type stages struct {
 	known   map[what]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
 	commits []Snapshot                // to a head, oldest first
-	far     map[string]bool           // not among the newest commits
-	wants   map[string][]string       // apps by commit that is not in commits
+	far     map[string]bool           // too old for commits
 }
 
 // mostKnown limits the map known, which is then cleared.
@@ -40,9 +38,8 @@ const mostKnown = 50_000
 
 func newStages(o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher) *stages {
 	x := &stages{
-		Options: o, fetcher: fetcher, touch: fetcher.touch, wanted: fetcher.wanted, panics: renders.panics,
+		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics,
 		known: map[what]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
-		wants: map[string][]string{},
 	}
 	x.gate = source.Stages{Reader: reader, Peers: o.Peers, Inputs: x.inputs,
 		Tree: func(commit string) (Snapshot, error) { return fetcher.tree(commit) },
@@ -108,7 +105,7 @@ func (x *stages) make(j job) {
 	}
 	x.known[j.what] = in
 	x.mu.Unlock()
-	x.touch(j.app.Name)
+	x.fetcher.touch(j.app.Name)
 }
 
 // line is source.Stages' Line. It requests commits that are not read yet.
@@ -126,36 +123,20 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	if x.far[from] {
 		return nil, nil
 	}
-	x.wants[from] = append(x.wants[from], app)
-	x.wanted()
+	x.blame.want(app, from)
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// read reads the requested commits. If Git is unreachable, a later pass requests again.
-func (x *stages) read(ctx context.Context, v *gitView) (any bool, failed error) {
+// setLine keeps the commits since one, or nil if the commit is too old.
+func (x *stages) setLine(v *gitView, from string, line []Snapshot) {
 	x.mu.Lock()
-	wants := x.wants
-	x.wants = map[string][]string{}
-	x.mu.Unlock()
-	for _, from := range sortedKeys(wants) {
-		line, err := x.Past.Between(ctx, from, v.main())
-		Heartbeat(ctx)
-		if errors.Is(err, rollout.ErrUnreachable) {
-			failed = fmt.Errorf("read the commits since %s: %w", rollout.ShortID(from), err)
-			continue
-		}
-		x.mu.Lock()
-		if n := len(x.commits); err != nil {
-			x.far[from] = true
-		} else if len(line) > n || x.commits[n-1].Commit().ID != v.main() {
-			x.commits = line
-			clear(x.far)
-		}
-		x.mu.Unlock()
-		x.fetcher.follow(line)
-		for _, app := range wants[from] {
-			x.touch(app)
-		}
+	defer x.mu.Unlock()
+	switch n, last := len(x.commits), len(line)-1; {
+	case v.branch.Fleet == nil:
+	case last < 0:
+		x.far[from] = true
+	case last >= n || x.commits[n-1].Commit().ID != line[last].Commit().ID:
+		x.commits = line
+		clear(x.far)
 	}
-	return len(wants) > 0, failed
 }
