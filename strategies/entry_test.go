@@ -123,7 +123,8 @@ func TestEntryOfAStage(t *testing.T) {
 		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
 		d = Decide(in)
 	}
-	if d.State.Release == nil || d.State.Held != nil || d.State.Entered != nil || !strings.HasSuffix(d.Subject, "; stage staging has no app shop") {
+	if d.State.Release == nil || d.State.Held != nil || d.State.Entered != nil ||
+		!strings.HasSuffix(d.Subject, "; stage staging has no app shop") {
 		t.Errorf("opened: %q, %+v, entered %+v, held %+v", d.Subject, d.State.Release, d.State.Entered, d.State.Held)
 	}
 }
