@@ -236,3 +236,44 @@ func TestFirstDeploymentOfAStage(t *testing.T) {
 		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
 	}
 }
+
+// TestApproval checks a stage with approve: merge. The first cluster proposes promotion files for all clusters of the stage, and a merge
+// lets the change in. The approval of an older change counts while a newer change waits.
+func TestApproval(t *testing.T) {
+	const branch = "gitrollout/promote/prod/shop"
+	c := newClusters(t)
+	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})
+	c.push(baseAt("v2"))
+	c.run(100)
+	c.want("v2", "v1", "waits for an approval for stage prod: gitrollout promote shop --through entry")
+	proposed := func() map[string]string {
+		t.Helper()
+		tree, held := c.prod.git.commits[c.prod.git.heads.Proposals[branch]]
+		if !held {
+			t.Fatalf("no proposal among %v", c.prod.git.heads.Proposals)
+		}
+		file := rollout.PromotionPath("prod", "shop")
+		return map[string]string{file: tree.files[file]}
+	}
+	second := proposed()
+	compare.Contains(t, second[rollout.PromotionPath("prod", "shop")], "through: entry")
+	c.prod.r = New(c.prod.r.Options)
+	c.prod.recordsNothing(func() { c.run(30) })
+	compare.CheckNamed(t, "the proposal after a restart", second, proposed())
+	c.push(baseAt("v3"))
+	c.run(100)
+	c.want("v3", "v1", "waits for an approval")
+	third := proposed()
+	if third[rollout.PromotionPath("prod", "shop")] == second[rollout.PromotionPath("prod", "shop")] {
+		t.Errorf("the proposal is about the older change: %v", third)
+	}
+	c.push(second)
+	c.run(30)
+	c.want("v3", "v2", "waits for an approval")
+	c.push(proposed())
+	c.run(30)
+	c.want("v3", "v3", "")
+	if len(c.prod.git.heads.Proposals) > 0 {
+		t.Errorf("proposals remain: %v", c.prod.git.heads.Proposals)
+	}
+}

@@ -71,6 +71,9 @@ func (x *Stages) Of(
 		if err == nil && choice.Commit != head.Render.Commit.ID {
 			next, err = x.headAt(app, choice.Commit)
 		}
+		if err == nil && choice.Asks && place.IsFirst() {
+			e.Versions, err = x.versions(b, app.Name, choice.Commit)
+		}
 		if err != nil {
 			e.Waits, e.Due, unknown = "the records of other clusters", now.Add(afterUnread), err
 		} else {
@@ -88,6 +91,21 @@ func (x *Stages) Of(
 		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: "waits for " + e.Hold}
 	}
 	return head, e, unknown
+}
+
+// versions returns an app's versions at a commit in the stage's clusters.
+func (x *Stages) versions(b *Branch, app, commit string) (map[string]rollout.Hash, error) {
+	all := map[string]rollout.Hash{}
+	for _, cluster := range b.Stage().Clusters {
+		in, err := x.Inputs(cluster, app, commit)
+		if err != nil {
+			return nil, err
+		}
+		if in.Version != "" {
+			all[cluster] = in.Version
+		}
+	}
+	return all, nil
 }
 
 // isEntry reports whether a promotion file may let an app enter.
@@ -239,6 +257,7 @@ func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err erro
 		}
 		fmt.Fprintln(&text, file, entry.ID)
 	}
+	in.Version = built.Version()
 	if in.Files = rollout.Digest([]byte(text.String()), 16); len(built.Unopened) == 0 {
 		in.Objects = built.Digest
 	}

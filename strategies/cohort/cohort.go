@@ -184,6 +184,8 @@ type Entry struct {
 
 	Held rollout.HeldReason // while an app waits for a stage; "" for a cohort
 	Note string             // about an open entry, for users
+	// Versions are the releases to approve for a stage, by cluster, if this cluster proposes them.
+	Versions map[string]rollout.Hash
 }
 
 // Differs reports whether an app with the entry o must decide again.

@@ -17,6 +17,7 @@ import (
 type Inputs struct {
 	Files   string // digest of the app's settings and of the files that its build reads
 	Objects string // digest of the built objects; "" if unknown
+	Version rollout.Hash
 }
 
 // Same reports whether two builds have the same inputs, or at least the same objects.
@@ -55,6 +56,7 @@ type Choice struct {
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without progress, for the record
 	Note   string // for users, or ""
+	Asks   bool   // only an approval is missing
 }
 
 // Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
@@ -90,7 +92,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		if !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
-			c.Hold = c.Waits
+			c.Hold, c.Asks = c.Waits, true
 		}
 		if i == 0 || eligible && !found {
 			best, found = c, eligible
@@ -101,6 +103,9 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	}
 	return best, nil
 }
+
+// IsFirst reports whether the cluster is the first of its stage to take the app's changes.
+func (p Place) IsFirst() bool { return len(p.lower()) == 0 }
 
 // stage returns the cluster's stage, or the stage before by -1.
 func (p Place) stage(offset int) *rollout.Stage {

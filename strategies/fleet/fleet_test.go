@@ -114,7 +114,7 @@ func TestChoose(t *testing.T) {
 			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc2"}, Inputs{Files: "fc3"}
 		}, "c4", " | ", ""},
 		"same objects before": {func(w *world, _ *Place, _ *rollout.State) {
-			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{"x", "oc2"}, Inputs{"y", "oc3"}
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "x", Objects: "oc2"}, Inputs{Files: "y", Objects: "oc3"}
 		}, "c4", " | ", ""},
 		"a later commit without a change here": {func(w *world, _ *Place, _ *rollout.State) {
 			w.line, w.same = []string{"c4", "c1"}, map[string][]string{"c4": {"c5", "c6"}}
