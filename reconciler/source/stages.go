@@ -71,7 +71,7 @@ func (x *Stages) Of(
 		if err == nil && choice.Commit != head.Render.Commit.ID {
 			next, err = x.headAt(app, choice.Commit)
 		}
-		if err == nil && choice.Asks && place.IsFirst() {
+		if err == nil && choice.Proposes {
 			e.Versions, err = x.versions(b, app.Name, choice.Commit)
 		}
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 // Inputs identifies the content from which a cluster's app is built at a commit. The zero value means that the cluster
 // does not list the app.
 type Inputs struct {
-	Files   string // digest of the app's settings and of the files that its build reads
-	Objects string // digest of the built objects; "" if unknown
-	Version rollout.Hash
+	Files   string       // digest of the app's settings and of the files that its build reads
+	Objects string       // digest of the built objects; "" if unknown
+	Version rollout.Hash // of the app
 }
 
 // Same reports whether two builds have the same inputs, or at least the same objects.
@@ -56,7 +56,8 @@ type Choice struct {
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without progress, for the record
 	Note   string // for users, or ""
-	Asks   bool   // only an approval is missing
+	// Proposes means that only an approval is missing, and that no other cluster of the stage proposes it.
+	Proposes bool
 }
 
 // Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
@@ -92,7 +93,10 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		if !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
-			c.Hold, c.Asks = c.Waits, true
+			c.Hold = c.Waits
+			if c.Proposes, err = p.isFirst(w, candidate.Commit, now); err != nil {
+				return best, err
+			}
 		}
 		if i == 0 || eligible && !found {
 			best, found = c, eligible
@@ -104,8 +108,15 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	return best, nil
 }
 
-// IsFirst reports whether the cluster is the first of its stage to take the app's changes.
-func (p Place) IsFirst() bool { return len(p.lower()) == 0 }
+// isFirst reports whether the clusters of lower rank are done with a commit.
+func (p Place) isFirst(w World, commit string, now time.Time) (bool, error) {
+	for _, cluster := range p.lower() {
+		if e, err := proofOf(w, p.stage(0), cluster, commit, now); err != nil || !e.done && !e.lacks {
+			return false, err
+		}
+	}
+	return true, nil
+}
 
 // stage returns the cluster's stage, or the stage before by -1.
 func (p Place) stage(offset int) *rollout.Stage {

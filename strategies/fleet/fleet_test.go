@@ -303,3 +303,32 @@ func push(t *testing.T, seed uint64) {
 		past = append(past, kept)
 	}
 }
+
+// TestProposes checks that the cluster with the lowest rank proposes an approval, and the next cluster if the change does not concern the
+// first.
+func TestProposes(t *testing.T) {
+	f := stagesOf(rollout.Stage{Approve: rollout.ApproveMerge})
+	w := &world{line: []string{"c3"}, inputs: map[string]Inputs{},
+		records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
+	proposes := func() (all []int) {
+		for _, cluster := range f.Stages[2].Clusters {
+			p := Place{Fleet: f, Cluster: cluster, App: "shop"}
+			c, err := p.Choose(w, at("c1"), noon)
+			if err != nil || !strings.HasPrefix(c.Waits, "an approval") {
+				t.Fatalf("%s: %+v, %v", cluster, c, err)
+			}
+			if c.Proposes {
+				all = append(all, len(p.lower()))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	compare.CheckNamed(t, "ranks", []int{0}, proposes())
+	for _, cluster := range f.Stages[2].Clusters {
+		if len(Place{Fleet: f, Cluster: cluster, App: "shop"}.lower()) == 0 {
+			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), Inputs{Files: "fc1"}
+		}
+	}
+	compare.CheckNamed(t, "ranks if the first does not change", []int{0, 1}, proposes())
+}
