@@ -22,6 +22,7 @@ type stages struct {
 	fetcher *fetcher
 	blame   *blame
 	panics  func(app string, problem any, stack []byte)
+	peersOf func(app string) source.Peers // called in each pass of the app
 
 	deciding sync.Mutex // for gate
 	gate     source.Stages
@@ -39,9 +40,10 @@ const mostKnown = 50_000
 func newStages(o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher) *stages {
 	x := &stages{
 		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics,
-		known: map[what]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
+		peersOf: func(string) source.Peers { return o.Peers },
+		known:   map[what]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
-	x.gate = source.Stages{Reader: reader, Peers: o.Peers, Inputs: x.inputs,
+	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
 		Tree: func(commit string) (Snapshot, error) { return fetcher.tree(commit) },
 		Render: func(app rollout.App, commit string) (*rollout.Render, error) {
 			return renders.render(context.Background(), app, commit)
@@ -58,6 +60,7 @@ func (x *stages) head(v *gitView, a *appView, s rollout.State, head strategies.H
 	}
 	x.deciding.Lock()
 	defer x.deciding.Unlock()
+	x.gate.Peers = x.peersOf(a.Name)
 	x.gate.Line = func(_ *source.Branch, app, from string) ([]Snapshot, error) { return x.line(v, app, from) }
 	head, e, err := x.gate.Of(v.branch, a.App, s, head, a.promotion.File, now)
 	if err != nil {

@@ -57,7 +57,7 @@ func (b believer) States(cluster string) (func(app string) (rollout.State, bool)
 // playStages returns the broken rule of a run, or "".
 func playStages(t *testing.T, seed uint64, peers func(*clusters) source.Peers) (failed string) {
 	c, rng := newClusters(t), rand.New(rand.NewPCG(seed, 5))
-	c.prod.r.gate().Peers = peers(c)
+	c.prod.r.in.stages.peersOf = func(string) source.Peers { return peers(c) }
 	for _, w := range []*world{c.staging, c.prod} {
 		w.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: strings.HasPrefix(version, "bad")} }
 	}
@@ -114,7 +114,7 @@ func playStages(t *testing.T, seed uint64, peers func(*clusters) source.Peers) (
 			w := []*world{c.staging, c.prod}[rng.IntN(2)]
 			trace = append(trace, "restart of "+w.r.Cluster)
 			w.r = New(w.r.Options)
-			c.prod.r.gate().Peers = peers(c)
+			c.prod.r.in.stages.peersOf = func(string) source.Peers { return peers(c) }
 		}
 		run(rng.IntN(60))
 	}
@@ -135,6 +135,3 @@ func playStages(t *testing.T, seed uint64, peers func(*clusters) source.Peers) (
 	}
 	return failed
 }
-
-// gate returns the decisions about stages.
-func (r *Reconciler) gate() *source.Stages { return &r.in.stages.gate }

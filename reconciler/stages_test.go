@@ -142,6 +142,9 @@ func TestStages(t *testing.T) {
 	c.run(30)
 	c.want("v3", "v3", "")
 	compare.CheckNamed(t, "commit", third, c.prod.state().Stable.Commit)
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.want("v2", "v2", "") // both clusters have verified this version
 	before := c.reads
 	c.run(10)
 	compare.CheckNamed(t, "reads in a steady state", before, c.reads)

@@ -65,7 +65,9 @@ func (x *Stages) Of(
 		e.Hold = e.Waits
 	default:
 		w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was, p: p, records: map[string]record{}}
-		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name, Promoted: isEntry(p)}
+		w.promoted = p != nil && p.Decision == rollout.Promote && (s.Stable == nil || p.Release != s.Stable.Hash) &&
+			(p.Through == rollout.ThroughEntry || p.Through == rollout.Full)
+		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name, Promoted: w.promoted}
 		choice, err := place.Choose(w, s, now)
 		next := head
 		if err == nil && choice.Commit != head.Render.Commit.ID {
@@ -81,7 +83,9 @@ func (x *Stages) Of(
 		}
 	}
 	if e.Commit = head.Commit; head.Render != nil {
-		e.Release = head.Render.Version()
+		if e.Release = head.Render.Version(); e.Versions != nil {
+			e.Versions[b.Cluster] = e.Release
+		}
 	}
 	e.Open = e.Open || opens(p, s, e.Release)
 	switch {
@@ -106,11 +110,6 @@ func (x *Stages) versions(b *Branch, app, commit string) (map[string]rollout.Has
 		}
 	}
 	return all, nil
-}
-
-// isEntry reports whether a promotion file may let an app enter.
-func isEntry(p *rollout.Promotion) bool {
-	return p != nil && p.Decision == rollout.Promote && (p.Through == rollout.ThroughEntry || p.Through == rollout.Full)
 }
 
 // headAt returns an older commit as the head, with the checks of a head.
@@ -147,6 +146,7 @@ type stageWorld struct {
 	s         rollout.State
 	head, was *rollout.Render // was is nil if the app's commit is not available
 	p         *rollout.Promotion
+	promoted  bool              // p may let the app enter
 	records   map[string]record // by cluster
 }
 
@@ -223,14 +223,11 @@ func (w *stageWorld) Inputs(cluster, commit string) (fleet.Inputs, error) {
 
 // Approved implements fleet.World.
 func (w *stageWorld) Approved(commit string) (bool, error) {
-	r, err := w.head, error(nil)
-	if isEntry(w.p) && commit != r.Commit.ID {
-		r, err = w.Render(w.app, commit)
+	if !w.promoted {
+		return false, nil
 	}
-	if errors.Is(err, ErrNotReady) {
-		return false, err
-	}
-	return isEntry(w.p) && err == nil && opens(w.p, w.s, r.Version()), nil
+	in, err := w.Inputs(w.b.Cluster, commit)
+	return in.Version != "" && opens(w.p, w.s, in.Version), err
 }
 
 // InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be
@@ -257,9 +254,8 @@ func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err erro
 		}
 		fmt.Fprintln(&text, file, entry.ID)
 	}
-	in.Version = built.Version()
 	if in.Files = rollout.Digest([]byte(text.String()), 16); len(built.Unopened) == 0 {
-		in.Objects = built.Digest
+		in.Objects, in.Version = built.Digest, built.Version()
 	}
 	return in, nil
 }

@@ -17,7 +17,7 @@ import (
 type Inputs struct {
 	Files   string       // digest of the app's settings and of the files that its build reads
 	Objects string       // digest of the built objects; "" if unknown
-	Version rollout.Hash // of the app
+	Version rollout.Hash // of the app; "" if unknown
 }
 
 // Same reports whether two builds have the same inputs, or at least the same objects.
