@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -55,7 +57,8 @@ func baseAt(v string) map[string]string {
 	return map[string]string{"base/app.yaml": strings.Replace(version(v), ", {pause: {}}", "", 1)}
 }
 
-func newClusters(t *testing.T) *clusters {
+// newClusters returns two clusters at v1 of the app shop, after the soak time in staging. More has further files.
+func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	t.Helper()
 	c := &clusters{T: t}
 	config := func(cluster string) string {
@@ -67,6 +70,9 @@ func newClusters(t *testing.T) *clusters {
 		files[rollout.ConfigPath(cluster)] = config(cluster)
 		files[cluster+"/shop/kustomization.yaml"] = "resources: [../../base, config.yaml]\n"
 		files[cluster+"/shop/config.yaml"] = configMap
+	}
+	for _, m := range more {
+		maps.Copy(files, m)
 	}
 	c.prod = worldOf(t, files, func(o *Options) { o.Peers = c })
 	c.staging = &world{T: t, now: c.prod.now,
@@ -279,4 +285,46 @@ func TestApproval(t *testing.T) {
 	if len(c.prod.git.heads.Proposals) > 0 {
 		t.Errorf("proposals remain: %v", c.prod.git.heads.Proposals)
 	}
+}
+
+// TestStagesAndCohorts checks a base of 12 apps in a stage. After the proof in staging, one app takes the change first, also while the
+// users' branch has a newer change of the base. In the end, all apps have the newest change.
+func TestStagesAndCohorts(t *testing.T) {
+	common := func(v string) map[string]string {
+		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
+	}
+	files := common("v1")
+	files["common/kustomization.yaml"] = "resources: [config.yaml]\n"
+	for cluster, over := range map[string]int{"staging": 0, "prod": 10} {
+		files[rollout.ConfigPath(cluster)] = strings.Replace(plainConfig, "apps/*", cluster+"/*", 1) +
+			fmt.Sprintf("sharedChanges: {over: %d, soak: 1s}\n", over)
+		for i := range 12 {
+			files[fmt.Sprintf("%s/a%d/kustomization.yaml", cluster, i)] = fmt.Sprintf("resources: [../../common]\nnamePrefix: a%d-\n", i)
+		}
+	}
+	c := newClusters(t, files)
+	count := func(v string) (n int) {
+		for i := range 12 {
+			s := c.prod.stateOf(fmt.Sprintf("a%d", i))
+			if strings.Contains(c.prod.git.commits[s.Source].files["common/config.yaml"], v) {
+				n++
+			}
+		}
+		return n
+	}
+	c.push(common("v2"))
+	c.run(20)
+	compare.CheckNamed(t, "apps of prod with v2 before the proof", 0, count("v2"))
+	c.push(common("v3"))
+	c.run(20)
+	for i := 0; count("v2") == 0; i++ {
+		if c.run(1); i > 100 {
+			t.Fatalf("no app of prod takes v2: held %+v", c.prod.stateOf("a0").Held)
+		}
+	}
+	c.run(40)
+	compare.CheckNamed(t, "apps of prod with v2 and v3, before the first is proven", []int{1, 0}, []int{count("v2"), count("v3")})
+	c.run(400)
+	compare.CheckNamed(t, "apps of prod with v3 at the end", 12, count("v3"))
+	c.prod.recordsNothing(func() { c.run(70) })
 }
