@@ -90,12 +90,12 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the users' and state heads, if st has them. A short list keeps the negotiation short.
-func (m *mirror) haves(st *store) []plumbing.Hash {
+// haves returns the users' and state heads and "also", if st has them. A short list keeps the negotiation short.
+func (m *mirror) haves(st *store, also ...string) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var haves []plumbing.Hash
-	for _, id := range []string{m.heads.Main, m.heads.State} {
+	for _, id := range append([]string{m.heads.Main, m.heads.State}, also...) {
 		if hash := plumbing.NewHash(id); id != "" && st.holds(hash) {
 			haves = append(haves, hash)
 		}
