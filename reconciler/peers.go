@@ -30,9 +30,10 @@ type peerRecord struct{ cluster, app string }
 type peer struct {
 	reader       *source.Reader
 	branch, head string
-	tree         Snapshot // nil with err
-	err          error    // source.ErrNotReady before the first refresh
 	owner        rollout.Cluster
+	isWanted     bool                 // an app waits
+	tree         Snapshot             // nil with err
+	err          error                // source.ErrNotReady before the first refresh
 	states       map[string]peerState // by app, as last read
 }
 
@@ -40,6 +41,10 @@ type peerState struct {
 	id    string // blob id; "" without a state file
 	state rollout.State
 	err   error
+}
+
+func unread(cluster string) error {
+	return fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady)
 }
 
 // of returns the records of other clusters for one app, whose earlier questions it drops. When a record changes that
@@ -69,11 +74,11 @@ func (r recordsFor) States(cluster string) (func(app string) (rollout.State, boo
 	}
 	k := r.clusters[cluster]
 	if k == nil {
-		k = &peer{
-			reader: source.NewReader(cluster, nil), states: map[string]peerState{},
-			err: fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady),
-		}
+		k = &peer{reader: source.NewReader(cluster, nil), err: unread(cluster)}
 		r.clusters[cluster] = k
+	}
+	if !k.isWanted {
+		k.isWanted, k.states = true, map[string]peerState{}
 		offer(r.wanted, struct{}{})
 	}
 	own := r.ask(k, peerRecord{cluster, r.app})
@@ -103,40 +108,29 @@ func (r recordsFor) ask(k *peer, of peerRecord) peerState {
 
 // read parses a state file again only after a change.
 func (k *peer) read(app string) peerState {
-	was := k.states[app]
-	file := rollout.StatePath(app)
+	was, file := k.states[app], rollout.StatePath(app)
 	entry, found, err := k.tree.Lookup(file)
-	next := peerState{id: entry.ID}
 	switch {
-	case err == nil && was.err == nil && (!found || was.id == entry.ID):
-		if !found {
-			return next
-		}
-		return was
 	case err == nil && !found:
-		return next
-	case err == nil:
-		var data []byte
-		if data, err = k.tree.ReadBlob(entry.ID); err == nil {
-			next.state, err = stateIn(file, data)
-		}
+		return peerState{}
+	case err == nil && was.err == nil && was.id == entry.ID:
+		return was
+	}
+	next := peerState{id: entry.ID, state: was.state}
+	data, err := k.tree.ReadBlob(entry.ID)
+	var is *rollout.State
+	if err == nil {
+		is, err = rollout.ParseState(file, data)
 	}
 	switch {
 	case err != nil:
-		next.state, next.err = was.state, k.problem(err.Error(), "")
-	case next.state.Serial < was.state.Serial:
-		next.state, next.err = was.state, k.rewritten(fmt.Sprintf("the serial of %s was %d and is %d", app,
-			was.state.Serial, next.state.Serial))
+		next.err = k.problem(err.Error(), "")
+	case is.Serial < was.state.Serial:
+		next.err = k.rewritten(fmt.Sprintf("the serial of %s was %d and is %d", app, was.state.Serial, is.Serial))
+	default:
+		next.state = *is
 	}
 	return next
-}
-
-func stateIn(file string, data []byte) (rollout.State, error) {
-	s, err := rollout.ParseState(file, data)
-	if err != nil {
-		return rollout.State{}, err
-	}
-	return *s, nil
 }
 
 func (k *peer) problem(what, fix string) error {
@@ -144,7 +138,7 @@ func (k *peer) problem(what, fix string) error {
 }
 
 func (k *peer) rewritten(how string) error {
-	return k.problem("was rewritten: "+how, "restore commit "+k.head+" with git push --force, or restart this gitrollout")
+	return k.problem("was rewritten: "+how, "restore its former commit with git push --force, or restart this gitrollout")
 }
 
 // refresh looks up the state branches for which apps wait, in one request, and makes apps due whose answers changed.
@@ -176,36 +170,37 @@ func (p *peers) refresh(ctx context.Context) error {
 	return err
 }
 
-// known drops clusters for which no app waits, and returns copies of the others with their branches' names.
+// known drops the records of clusters for which no app waits. It returns copies of the others, with their branches.
 func (p *peers) known(v *gitView) map[string]peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	waited := map[string]bool{}
+	waited, known := map[string]bool{}, map[string]peer{}
 	for _, asked := range p.asked {
 		for _, of := range asked {
 			waited[of.cluster] = true
 		}
 	}
-	known := map[string]peer{}
 	for cluster, k := range p.clusters {
 		if !waited[cluster] {
-			delete(p.clusters, cluster)
+			k.isWanted, k.tree, k.states, k.err = false, nil, nil, unread(cluster)
 			continue
 		}
 		next := *k
 		config, err := k.reader.ConfigAt(v.branch.Tree)
 		if next.branch, next.err = "", err; err == nil {
 			next.branch = config.StateBranch
+		} else if invalid, is := errors.AsType[*rollout.InvalidError](err); is {
+			invalid.Fix = "correct the file, or take cluster " + cluster + " out of its stage"
 		}
 		known[cluster] = next
 	}
 	return known
 }
 
-// take checks a state branch's head. unread is the error of the look-up.
-func (p *peers) take(cluster string, k *peer, head string, unread error) error {
-	if unread != nil {
-		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, unread)
+// take checks a state branch's head. failed is the error of the look-up.
+func (p *peers) take(cluster string, k *peer, head string, failed error) error {
+	if failed != nil {
+		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)
 	}
 	if head == "" {
 		return k.problem("does not exist", "run gitrollout in cluster "+cluster+", or take the cluster out of its stage")
@@ -241,43 +236,68 @@ func (p *peers) take(cluster string, k *peer, head string, unread error) error {
 // wake makes the apps due that have read another answer.
 func (p *peers) wake(cluster string, was peer, k *peer) {
 	isSame := (was.err == nil) == (k.err == nil) && (k.err == nil || rollout.SameText(was.err.Error(), k.err.Error()))
-	if isSame && k.err != nil {
+	switch {
+	case isSame && k.err != nil:
 		k.err = was.err // the server's message changes with each try
-	}
-	if isSame && was.head == k.head {
+		return
+	case isSame && was.head == k.head:
 		return
 	}
 	for app, asked := range p.asked {
 		if slices.ContainsFunc(asked, func(of peerRecord) bool {
-			return of.cluster == cluster && (!isSame || k.read(of.app).id != k.states[of.app].id)
+			return of.cluster == cluster && (!isSame || k.isNew(of.app))
 		}) {
 			p.touch(app)
 		}
 	}
 }
 
-// poll requests a refresh if an app waits.
+// isNew reports whether an app's state file has changed since the last read.
+func (k *peer) isNew(app string) bool {
+	entry, found, err := k.tree.Lookup(rollout.StatePath(app))
+	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
+}
+
+// poll requests a refresh if an app waits, or waited.
 func (p *peers) poll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.asked) > 0 || len(p.clusters) > 0 {
+	if len(p.clusters) > 0 {
 		offer(p.wanted, struct{}{})
 	}
 }
 
-// pump refreshes after requests, at most once in pollSpacing.
-func (p *peers) pump(ctx context.Context, during func(what string, do func(context.Context) error)) {
+// answer refreshes if an app waits for its first answer, for callers of RunOnce.
+func (p *peers) answer(ctx context.Context) (any bool, err error) {
+	select {
+	case <-p.wanted:
+		return true, p.refresh(ctx)
+	default:
+		return false, nil
+	}
+}
+
+// pumpPeers reads the state branches of other clusters on request.
+func (r *Reconciler) pumpPeers(ctx context.Context) {
+	const what = "state branches of other clusters"
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.wanted:
+		case <-r.peers.wanted:
 		}
-		during("state branches of other clusters", p.refresh)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pollSpacing):
+		rest(ctx, gathering) // so that one request looks up all branches that an app needs
+		err := r.watchdog.during(ctx, what, r.peers.refresh)
+		if ctx.Err() == nil {
+			r.errorLog.about(what, err)
 		}
+		rest(ctx, pollSpacing)
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }

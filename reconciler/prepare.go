@@ -17,6 +17,7 @@ type preparer struct {
 	blame     *blame
 	approvals *approvals
 	cohorts   *cohorts
+	peers     *peers
 }
 
 // prepare returns an app with the given state, and an error while the app's head or approval is unknown.

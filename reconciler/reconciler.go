@@ -40,7 +40,10 @@ type Options struct {
 	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
 	Annotations Annotations
 	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
-	Approve     Approver             // nil approves all promotion files
+	Peers       Branches             // state branches of other clusters; nil: their records are unknown
+	// BelievePeer is Believe for the state branch of another cluster.
+	BelievePeer func(cluster string, tree Snapshot) error
+	Approve     Approver // nil approves all promotion files
 	// Nodes returns the labels of nodes by name. Releases use them to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
@@ -123,7 +126,11 @@ func New(o Options) *Reconciler {
 		renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{},
 	}
 	renders.wake = cohorts.wake
-	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
+	peers := &peers{
+		Options: &r.Options, current: current, touch: r.touch, wanted: make(chan struct{}, 1),
+		clusters: map[string]*peer{}, asked: map[string][]peerRecord{},
+	}
+	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts, peers}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
@@ -284,6 +291,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.out.forget(app)
 		r.approvals.forgetApp(app)
 		r.cohorts.forget(app)
+		r.peers.forget(app)
 		r.errorLog.forget(app)
 	}
 	if known && r.Analyzer != nil {
