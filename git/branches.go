@@ -13,7 +13,7 @@ import (
 // Branches looks up branches in one request, and downloads moved heads in a second. It returns the heads of existing
 // branches; Held has the commits. "known" has the heads of the last call by branch, or "". Errors: ErrNotFound
 // (repository), ErrAuth, ErrUnreachable.
-func (r *Repo) Branches(ctx context.Context, known map[string]string) (heads map[string]string, err error) {
+func Branches(ctx context.Context, r *Repo, known map[string]string) (heads map[string]string, err error) {
 	err = r.onNetwork(ctx, r.bringing, "read branches of", func(ctx context.Context) error {
 		s, err := r.server.ToFetch(ctx)
 		if err != nil {

@@ -31,10 +31,9 @@ type peer struct {
 	reader       *source.Reader
 	branch, head string
 	owner        rollout.Cluster
-	isWanted     bool                 // an app waits
 	tree         Snapshot             // nil with err
 	err          error                // source.ErrNotReady before the first refresh
-	states       map[string]peerState // by app, as last read
+	states       map[string]peerState // by app, as last read; nil while no app waits
 }
 
 type peerState struct {
@@ -77,8 +76,8 @@ func (r recordsFor) States(cluster string) (func(app string) (rollout.State, boo
 		k = &peer{reader: source.NewReader(cluster, nil), err: unread(cluster)}
 		r.clusters[cluster] = k
 	}
-	if !k.isWanted {
-		k.isWanted, k.states = true, map[string]peerState{}
+	if k.states == nil {
+		k.states = map[string]peerState{}
 		offer(r.wanted, struct{}{})
 	}
 	own := r.ask(k, peerRecord{cluster, r.app})
@@ -151,12 +150,16 @@ func (p *peers) refresh(ctx context.Context) error {
 	}
 	branches := map[string]string{}
 	for _, k := range known {
-		if k.branch != "" {
+		if k.err == nil {
 			branches[k.branch] = k.head
 		}
 	}
-	heads, err := p.Options.Peers.Branches(ctx, branches)
-	Heartbeat(ctx)
+	var heads map[string]string
+	var err error
+	if len(branches) > 0 {
+		heads, err = p.Options.Peers.Branches(ctx, branches)
+		Heartbeat(ctx)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cluster := range sortedKeys(known) {
@@ -182,8 +185,11 @@ func (p *peers) known(v *gitView) map[string]peer {
 	}
 	for cluster, k := range p.clusters {
 		if !waited[cluster] {
-			k.isWanted, k.tree, k.states, k.err = false, nil, nil, unread(cluster)
+			k.tree, k.states, k.err = nil, nil, unread(cluster)
 			continue
+		}
+		if k.states == nil { // an app asked by an earlier answer of States
+			k.states = map[string]peerState{}
 		}
 		next := *k
 		config, err := k.reader.ConfigAt(v.branch.Tree)
@@ -212,24 +218,25 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	if p.BelievePeer != nil {
 		if err := p.BelievePeer(cluster, tree); err != nil {
 			return k.problem(fmt.Sprintf("commit %s is not signed by cluster %s: %v", rollout.ShortID(head), cluster, err),
-				"run gitrollout in that cluster with --signing-key and --verify-state, and add its key to the file of --verify-fleet")
+				"run gitrollout there with --signing-key and --verify-state, and add its key to the file of --verify-fleet")
 		}
 	}
-	states, err := source.ReadStates(tree)
-	if err != nil {
+	switch owner, err := source.ReadCluster(tree); {
+	case err != nil:
 		return k.problem(err.Error(), "")
-	}
-	switch owner := states.Cluster; {
 	case owner == nil:
 		return k.problem("has no "+rollout.ClusterPath, "")
 	case owner.Cluster != cluster:
 		return k.problem("belongs to cluster "+owner.Cluster+", not "+cluster, "set stateBranch in "+rollout.ConfigPath(cluster))
 	case owner.UID != k.owner.UID:
 		clear(k.states) // another cluster under this name counts its serials anew
+		k.owner = *owner
 	case owner.Writer.Epoch < k.owner.Writer.Epoch:
 		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
+	default:
+		k.owner = *owner
 	}
-	k.head, k.tree, k.owner = head, tree, *states.Cluster
+	k.head, k.tree = head, tree
 	return nil
 }
 
