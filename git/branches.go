@@ -11,28 +11,37 @@ import (
 )
 
 // Branches looks up branches in one request, and downloads moved heads in a second. It returns the heads of existing
-// branches; Held has the commits. "known" has the heads of the last call by branch, or "". Errors: ErrNotFound
-// (repository), ErrAuth, ErrUnreachable.
-func Branches(ctx context.Context, r *Repo, known map[string]string) (heads map[string]string, err error) {
-	err = r.onNetwork(ctx, r.bringing, "read branches of", func(ctx context.Context) error {
-		s, err := r.server.ToFetch(ctx)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		if heads, err = r.lookUpBranches(ctx, s, known); err != nil {
-			s.Stale()
-			return err
-		}
-		wants, err := r.lacking(slices.Collect(maps.Values(heads))...)
-		if err == nil && len(wants) > 0 {
-			err = r.bring(ctx, s, wants, false, slices.Collect(maps.Values(known))...)
-		}
-		if err == nil {
-			r.replace(known, heads)
-		}
+// branches; r.Held has the commits. url is as in At. "known" has the heads of the last call by branch, or "". Errors:
+// ErrNotFound (repository), ErrAuth, ErrUnreachable.
+func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
+	if r, err = At(r, url); err != nil {
+		return nil, err
+	}
+	err = r.onNetwork(ctx, r.bringing, "read branches of", func(ctx context.Context) (err error) {
+		heads, err = branchesAt(ctx, r, known)
 		return err
 	})
+	return heads, err
+}
+
+func branchesAt(ctx context.Context, r *Repo, known map[string]string) (map[string]string, error) {
+	s, err := r.server.ToFetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	heads, err := r.lookUpBranches(ctx, s, known)
+	if err != nil {
+		s.Stale()
+		return nil, err
+	}
+	wants, err := r.lacking(slices.Collect(maps.Values(heads))...)
+	if err == nil && len(wants) > 0 {
+		err = r.bring(ctx, s, wants, false, slices.Collect(maps.Values(known))...)
+	}
+	if err == nil {
+		r.replace(known, heads)
+	}
 	return heads, err
 }
 

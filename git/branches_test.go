@@ -36,7 +36,7 @@ func TestOtherBranches(t *testing.T) {
 			read := func(what string, lookups, fetches int64) (received int64) {
 				t.Helper()
 				before := r.Stats()
-				heads, err := git.Branches(t.Context(), r, known)
+				heads, err := git.Branches(t.Context(), r, "", known)
 				must(t, err)
 				compare.CheckNamed(t, what, want, heads)
 				spent := minus(r.Stats(), before)
@@ -79,15 +79,15 @@ func TestFormerHeadsAreDropped(t *testing.T) {
 		commit(p.Write(map[string]string{"large": fmt.Sprint(i) + string(make([]byte, 3<<20))}), fmt.Sprint(i))
 		p.Git("push", "-q", "-f", "origin", "HEAD:gitrollout/state/dev")
 		var err error
-		known, err = git.Branches(t.Context(), r, known)
+		known, err = git.Branches(t.Context(), r, "", known)
 		must(t, err)
 	}
 	if size := r.Stats().Bytes; size > 9<<20 || !held(r, known["gitrollout/state/dev"]) {
 		t.Errorf("the mirror has %d bytes", size)
 	}
-	_, err := git.Branches(t.Context(), r, map[string]string{"a..b": ""})
+	_, err := git.Branches(t.Context(), r, "", map[string]string{"a..b": ""})
 	compare.CheckError(t, "an invalid name", err, "not a branch name")
 	server.Stop()
-	_, err = git.Branches(t.Context(), r, known)
+	_, err = git.Branches(t.Context(), r, "", known)
 	wantError(t, "a stopped server", err, git.ErrUnreachable, "read branches of")
 }

@@ -73,6 +73,9 @@ func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	}
 	defer s.Close()
 	found, err := r.lookUpHeads(ctx, s)
+	if err == nil {
+		err = lookUpState(ctx, r, &found)
+	}
 	if err != nil {
 		s.Stale()
 		return rollout.Heads{}, err

@@ -19,9 +19,11 @@ type mirror struct {
 	refs    string
 
 	mu        sync.Mutex
-	stateRef  string // short name
-	policyRef string // short name, or ""
-	branch    string // short name; "" until the server sent its default
+	stateRef  string           // short name
+	stateAt   *Repo            // has the state branch; nil: the users' repository
+	twins     map[string]*Repo // by URL
+	policyRef string           // short name, or ""
+	branch    string           // short name; "" until the server sent its default
 	store     *store
 	live      int64                             // size of the store after renew
 	downloads int                               // in progress
@@ -46,7 +48,7 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	}
 	m.cluster, m.store = cluster, newStore()
 	m.recent, m.gone, m.pushed = map[plumbing.Hash]int{}, map[plumbing.Hash]string{}, map[string]pushed{}
-	m.parents = map[plumbing.Hash][]plumbing.Hash{}
+	m.parents, m.twins = map[plumbing.Hash][]plumbing.Hash{}, map[string]*Repo{}
 	m.branch, m.stateRef = strings.TrimPrefix(branch, headsPrefix), strings.TrimPrefix(state, headsPrefix)
 	m.policyRef = strings.TrimPrefix(policy, headsPrefix)
 	for _, branch := range []string{m.branch, m.stateRef, m.policyRef} {

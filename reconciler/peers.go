@@ -29,7 +29,8 @@ type peerRecord struct{ cluster, app string }
 // peer is another cluster's state branch.
 type peer struct {
 	reader       *source.Reader
-	branch, head string
+	repo, branch string // repo: "" for the users' repository
+	head         string
 	owner        rollout.Cluster
 	tree         Snapshot             // nil with err
 	err          error                // source.ErrNotReady before the first refresh
@@ -140,33 +141,33 @@ func (k *peer) rewritten(how string) error {
 	return k.problem("was rewritten: "+how, "restore its former commit with git push --force, or restart this gitrollout")
 }
 
-// refresh looks up the state branches for which apps wait, in one request, and makes apps due whose answers changed.
-// Only one goroutine calls refresh.
-func (p *peers) refresh(ctx context.Context) error {
-	v := p.current()
-	known := p.known(v)
-	if len(known) == 0 {
-		return nil
-	}
-	branches := map[string]string{}
+// refresh looks up the state branches for which apps wait, in one request for each repository. It makes apps due whose
+// answers changed. Only one goroutine calls refresh.
+func (p *peers) refresh(ctx context.Context) (err error) {
+	known := p.known()
+	branches := map[string]map[string]string{} // heads by repository and branch
 	for _, k := range known {
-		if k.err == nil {
-			branches[k.branch] = k.head
+		if k.err != nil {
+			continue
 		}
+		if branches[k.repo] == nil {
+			branches[k.repo] = map[string]string{}
+		}
+		branches[k.repo][k.branch] = k.head
 	}
-	var heads map[string]string
-	var err error
-	if len(branches) > 0 {
-		heads, err = p.Options.Peers.Branches(ctx, branches)
+	failed := map[string]error{}
+	for _, repo := range sortedKeys(branches) {
+		branches[repo], failed[repo] = p.Options.Peers.Branches(ctx, repo, branches[repo])
+		err = errors.Join(err, failed[repo])
 		Heartbeat(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cluster := range sortedKeys(known) {
-		k, was := p.clusters[cluster], *p.clusters[cluster]
-		k.tree, k.err = nil, known[cluster].err
-		if k.branch = known[cluster].branch; k.err == nil {
-			k.err = p.take(cluster, k, heads[k.branch], err)
+		k, was, now := p.clusters[cluster], *p.clusters[cluster], known[cluster]
+		k.repo, k.branch, k.tree, k.err = now.repo, now.branch, nil, now.err
+		if k.err == nil {
+			k.err = p.take(cluster, k, branches[k.repo][k.branch], failed[k.repo])
 		}
 		p.wake(cluster, was, k)
 	}
@@ -174,7 +175,8 @@ func (p *peers) refresh(ctx context.Context) error {
 }
 
 // known drops the records of clusters for which no app waits. It returns copies of the others, with their branches.
-func (p *peers) known(v *gitView) map[string]peer {
+func (p *peers) known() map[string]peer {
+	v := p.current()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waited, known := map[string]bool{}, map[string]peer{}
@@ -193,8 +195,8 @@ func (p *peers) known(v *gitView) map[string]peer {
 		}
 		next := *k
 		config, err := k.reader.ConfigAt(v.branch.Tree)
-		if next.branch, next.err = "", err; err == nil {
-			next.branch = config.StateBranch
+		if next.err = err; err == nil {
+			next.repo, next.branch = config.StateRepo, config.StateBranch
 		} else if invalid, is := errors.AsType[*rollout.InvalidError](err); is {
 			invalid.Fix = "correct the file, or take cluster " + cluster + " out of its stage"
 		}
@@ -227,7 +229,8 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	case owner == nil:
 		return k.problem("has no "+rollout.ClusterPath, "")
 	case owner.Cluster != cluster:
-		return k.problem("belongs to cluster "+owner.Cluster+", not "+cluster, "set stateBranch in "+rollout.ConfigPath(cluster))
+		return k.problem("belongs to cluster "+owner.Cluster+", not "+cluster,
+			"set stateBranch in "+rollout.ConfigPath(cluster))
 	case owner.UID != k.owner.UID:
 		clear(k.states) // another cluster under this name counts its serials anew
 		k.owner = *owner
@@ -263,15 +266,6 @@ func (p *peers) wake(cluster string, was peer, k *peer) {
 func (k *peer) isNew(app string) bool {
 	entry, found, err := k.tree.Lookup(rollout.StatePath(app))
 	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
-}
-
-// poll requests a refresh if an app waits, or waited.
-func (p *peers) poll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.clusters) > 0 {
-		offer(p.wanted, struct{}{})
-	}
 }
 
 // answer refreshes if an app waits for its first answer, for callers of RunOnce.

@@ -23,8 +23,8 @@ func (m mirrorOf) Held(commit string) (Snapshot, bool) {
 	return s, held
 }
 
-func (m mirrorOf) Branches(ctx context.Context, known map[string]string) (map[string]string, error) {
-	return git.Branches(ctx, m.Repo, known)
+func (m mirrorOf) Branches(ctx context.Context, repo string, known map[string]string) (map[string]string, error) {
+	return git.Branches(ctx, m.Repo, repo, known)
 }
 
 // stage is a real Git server with the clusters dev and prod. The peers are those of prod.
@@ -304,8 +304,7 @@ func TestPeersInTheLoop(t *testing.T) {
 			w.follow("dev", map[string]string{".gitrollout/dev/config.yaml": plainConfig})
 			before := s.mirror.Stats()
 			w.pass()
-			w.r.peers.poll()
-			must(t, func() error { _, err := w.r.peers.answer(t.Context()); return err }())
+			must(t, w.r.peers.refresh(t.Context()))
 			compare.CheckNamed(t, "requests while no app waits", before, s.mirror.Stats())
 			if _, err := w.r.peers.of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
 				t.Fatalf("before the first look-up: %v", err)
@@ -316,11 +315,6 @@ func TestPeersInTheLoop(t *testing.T) {
 			if state, found := record("shop"); !found || state.Serial != 1 {
 				t.Errorf("record %+v, %v", state, found)
 			}
-			w.r.peers.poll()
-			if len(w.r.peers.wanted) == 0 {
-				t.Error("a poll does not look up the branches again")
-			}
-			w.r.peers.forget("shop")
 		})
 	}
 }

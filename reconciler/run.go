@@ -134,7 +134,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
-			r.peers.poll()
+			offer(r.peers.wanted, struct{}{})
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {

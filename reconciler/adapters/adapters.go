@@ -34,8 +34,8 @@ func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 }
 
 // Branches implements reconciler.Branches.
-func (r *Repository) Branches(ctx context.Context, known map[string]string) (heads map[string]string, err error) {
-	return git.Branches(ctx, r.Repo, known)
+func (r *Repository) Branches(ctx context.Context, repo string, known map[string]string) (map[string]string, error) {
+	return git.Branches(ctx, r.Repo, repo, known)
 }
 
 // Push implements reconciler.Repository.

@@ -66,7 +66,7 @@ func TestBelievePeer(t *testing.T) {
 			return rollout.Update{Edits: map[string][]byte{"f": []byte(what)}, Message: what, When: time.Unix(1e9, 0)}, nil
 		})
 		must(err)
-		heads, err := peers.Branches(t.Context(), map[string]string{branch: ""})
+		heads, err := peers.Branches(t.Context(), "", map[string]string{branch: ""})
 		must(err)
 		tree, held := peers.Held(heads[branch])
 		if !held {
