@@ -69,7 +69,7 @@ type recordsFor struct {
 func (r recordsFor) States(cluster string) (func(app string) (rollout.State, bool), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Options.Peers == nil {
+	if r.Options.Branches == nil {
 		return nil, errors.New("this process reads no state branches of other clusters")
 	}
 	k := r.clusters[cluster]
@@ -157,7 +157,7 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	}
 	failed := map[string]error{}
 	for _, repo := range sortedKeys(branches) {
-		branches[repo], failed[repo] = p.Options.Peers.Branches(ctx, repo, branches[repo])
+		branches[repo], failed[repo] = p.Options.Branches.Branches(ctx, repo, branches[repo])
 		err = errors.Join(err, failed[repo])
 		Heartbeat(ctx)
 	}
@@ -213,7 +213,7 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	if head == "" {
 		return k.problem("does not exist", "run gitrollout in cluster "+cluster+", or take the cluster out of its stage")
 	}
-	tree, held := p.Options.Peers.Held(head)
+	tree, held := p.Options.Branches.Held(head)
 	if !held {
 		return k.problem("commit "+rollout.ShortID(head)+" was fetched, but the mirror lacks it", "")
 	}

@@ -33,6 +33,7 @@ type stage struct {
 	*peers
 	repo    *gittest.Repo
 	server  *gittest.Server
+	bare    string // has the state branch of dev
 	mirror  *git.Repo
 	touched []string
 	owner   rollout.Cluster
@@ -45,12 +46,13 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, repo: gittest.New(t), owner: rollout.Cluster{
 		Cluster: "dev", UID: "uid", Source: rollout.Source{Repo: "r", Branch: "main"}, Writer: rollout.Writer{ID: "w", Epoch: 3}}}
 	s.repo.CommitFiles("first", map[string]string{configFile: plainConfig, ".gitrollout/dev/config.yaml": plainConfig})
+	s.bare = s.repo.Bare
 	s.server = s.repo.HTTP(gittest.HTTPOptions{})
 	var err error
 	s.mirror, err = git.Open(t.Context(), git.Options{URL: s.server.URL, Branch: "main", Cluster: "prod"})
 	must(t, err)
 	s.peers = &peers{
-		Options: &Options{Peers: mirrorOf{s.mirror.Beside()}}, touch: func(app string) { s.touched = append(s.touched, app) },
+		Options: &Options{Branches: mirrorOf{s.mirror.Beside()}}, touch: func(app string) { s.touched = append(s.touched, app) },
 		wanted: make(chan struct{}, 1), clusters: map[string]*peer{}, asked: map[string][]peerRecord{}, current: s.head,
 	}
 	s.head()
@@ -85,7 +87,7 @@ func (s *stage) record(serials map[string]int) {
 
 func (s *stage) push(files map[string][]byte) {
 	s.t.Helper()
-	writer, err := git.Open(s.t.Context(), git.Options{URL: s.repo.Bare, Branch: "main", Cluster: "dev"})
+	writer, err := git.Open(s.t.Context(), git.Options{URL: s.bare, Branch: "main", Cluster: "dev"})
 	must(s.t, err)
 	_, err = writer.CommitToBranch(s.t.Context(), devBranch, func(*git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: files, Message: "state", When: time.Unix(1e9, 0)}, nil
@@ -281,6 +283,26 @@ func TestUntrustedPeer(t *testing.T) {
 	compare.Check(t, 1, s.serial("shop"))
 }
 
+// TestPeerInAnotherRepository checks that the state branch of another cluster is read in the repository that its configuration
+// names, but only on the server of the users' repository, which may get the credentials.
+func TestPeerInAnotherRepository(t *testing.T) {
+	s := newStage(t)
+	keepAt := func(url string) {
+		s.repo.CommitFiles("move", map[string]string{".gitrollout/dev/config.yaml": plainConfig + "stateRepo: " + url + "\n"})
+	}
+	s.bare += "-state.git"
+	s.repo.Git("clone", "-q", "--bare", s.repo.Bare, s.bare)
+	s.record(map[string]int{"shop": 7})
+	keepAt(s.server.URL + "-state.git")
+	_, _ = s.of("shop").States("dev")
+	must(t, s.refresh(t.Context()))
+	compare.Check(t, 7, s.serial("shop"))
+	keepAt("https://git.example.com/state.git")
+	compare.CheckError(t, "refresh", s.refresh(t.Context()), "is not on the server of")
+	_, err := s.of("shop").States("dev")
+	compare.CheckError(t, "States", err, "state branch gitrollout/state/dev cannot be read: https://git.example.com/state.git is not on")
+}
+
 // TestPeersInTheLoop checks that the loop reads other clusters for a waiting app, in RunOnce, in a simulator's turns and in Run.
 func TestPeersInTheLoop(t *testing.T) {
 	s := newStage(t)
@@ -300,7 +322,7 @@ func TestPeersInTheLoop(t *testing.T) {
 		},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Peers = s.Options.Peers })
+			w := newWorld(t, func(o *Options) { o.Branches = s.Options.Branches })
 			w.follow("dev", map[string]string{".gitrollout/dev/config.yaml": plainConfig})
 			before := s.mirror.Stats()
 			w.pass()

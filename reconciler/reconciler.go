@@ -40,7 +40,7 @@ type Options struct {
 	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
 	Annotations Annotations
 	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
-	Peers       Branches             // state branches of other clusters; nil: their records are unknown
+	Branches    Branches             // of other clusters; nil: no record of another cluster counts
 	// BelievePeer is Believe for the state branch of another cluster.
 	BelievePeer func(cluster string, tree Snapshot) error
 	Approve     Approver // nil approves all promotion files

@@ -66,7 +66,7 @@ type configFile struct {
 	Interval      string            `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
 	PushInterval  string            `json:"pushInterval" like:"span" fix:"write 1s, 5s or the like"`
 	StateBranch   *string           `json:"stateBranch" like:"branch"`
-	StateRepo     string            `json:"stateRepo" like:"repository"`
+	StateRepo     string            `json:"stateRepo" is:"repository"`
 	Apps          []appGlobFile     `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
 	Forge         *Forge            `json:"forge"`
 	Windows       []windowFile      `json:"windows" max:"100" fix:"leave some out"`

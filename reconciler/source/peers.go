@@ -2,9 +2,8 @@ package source
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Peers returns the records of other clusters.
+// Peers reads the records of other clusters. An error of States that wraps ErrNotReady means that the state branch is
+// being fetched. Any other error is a text for users, and no record of the cluster counts.
 type Peers interface {
-	// States returns an error that wraps ErrNotReady while the branch is being fetched. Any other error is text for a
-	// user: the state branch is missing, unreachable, unsigned, or of another cluster.
 	States(cluster string) (record func(app string) (rollout.State, bool), err error)
 }
