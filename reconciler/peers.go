@@ -187,7 +187,7 @@ func (p *peers) known() map[string]peer {
 	}
 	for cluster, k := range p.clusters {
 		if !waited[cluster] {
-			k.tree, k.states, k.err = nil, nil, unread(cluster)
+			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
 		if k.states == nil { // an app asked by an earlier answer of States
@@ -231,15 +231,14 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	case owner.Cluster != cluster:
 		return k.problem("belongs to cluster "+owner.Cluster+", not "+cluster,
 			"set stateBranch in "+rollout.ConfigPath(cluster))
+	case owner.UID == k.owner.UID && owner.Writer.Epoch < k.owner.Writer.Epoch:
+		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
 	case owner.UID != k.owner.UID:
 		clear(k.states) // another cluster under this name counts its serials anew
-		k.owner = *owner
-	case owner.Writer.Epoch < k.owner.Writer.Epoch:
-		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
+		fallthrough
 	default:
-		k.owner = *owner
+		k.head, k.tree, k.owner = head, tree, *owner
 	}
-	k.head, k.tree = head, tree
 	return nil
 }
 
@@ -287,18 +286,14 @@ func (r *Reconciler) pumpPeers(ctx context.Context) {
 			return
 		case <-r.peers.wanted:
 		}
-		rest(ctx, gathering) // so that one request looks up all branches that an app needs
+		select { // gather, so that one request looks up all branches that an app needs
+		case <-ctx.Done():
+			return
+		case <-time.After(gathering):
+		}
 		err := r.watchdog.during(ctx, what, r.peers.refresh)
 		if ctx.Err() == nil {
 			r.errorLog.about(what, err)
 		}
-		rest(ctx, pollSpacing)
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

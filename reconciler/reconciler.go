@@ -39,11 +39,10 @@ type Options struct {
 	Jobs       Jobs // nil: no Job can be created
 	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
 	Annotations Annotations
-	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
-	Branches    Branches             // of other clusters; nil: no record of another cluster counts
-	// BelievePeer is Believe for the state branch of another cluster.
-	BelievePeer func(cluster string, tree Snapshot) error
-	Approve     Approver // nil approves all promotion files
+	Believe     func(Snapshot) error                      // why a commit of the state branch is untrusted; nil trusts all
+	Branches    Branches                                  // of other clusters; nil: no record of another cluster counts
+	BelievePeer func(cluster string, tree Snapshot) error // Believe for the state branch of another cluster
+	Approve     Approver                                  // nil approves all promotion files
 	// Nodes returns the labels of nodes by name. Releases use them to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
