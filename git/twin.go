@@ -41,12 +41,11 @@ func At(r *Repo, url string) (*Repo, error) {
 
 // keepStateAt moves the state branch to another repository, "" for r's own.
 func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
-	at, err := At(r, url)
-	if err != nil {
-		return false, err
-	}
-	if url == "" {
-		at = nil
+	var at *Repo
+	if url != "" && r.refs == headsPrefix { // else users fetch the branch into their clone
+		if at, err = At(r, url); err != nil {
+			return false, err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,6 +2,7 @@ package git_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
@@ -124,6 +125,13 @@ func TestStateRepoElsewhere(t *testing.T) {
 		}
 		compare.Contains(t, fmt.Sprint(err), configPath+": stateRepo: https://git.example.com/state.git is not on the server of "+p.Bare)
 	}
+	// A clone, which has no server, needs the branch among its own.
+	p.Git("push", "-q", "origin", "main:"+stateBranch)
+	clone := filepath.Join(t.TempDir(), "clone")
+	p.Git("clone", "-q", p.Bare, clone)
+	local := open(t, git.Options{URL: filepath.Join(clone, ".git"), Branch: "main", Cluster: "prod", Refs: "refs/remotes/origin/"})
+	wantState(t, "a clone", local, p.Head())
+	p.Git("push", "-q", "origin", ":"+stateBranch)
 	p.CommitFiles("corrected", configAt(""))
 	fetch(t, r)
 	bare, _ := beside(p, p.Bare)
