@@ -19,6 +19,7 @@ type preparer struct {
 	approvals *approvals
 	cohorts   *cohorts
 	stages    *stages
+	peers     *peers
 }
 
 // prepare returns an app with the given state, and an error while the app's head or approval is unknown.

@@ -79,7 +79,7 @@ func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tre
 		return nil, err
 	}
 	ctx := cmd.Context()
-	repo, err := s.source.open(ctx, "")
+	repo, err := s.source.open(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}
