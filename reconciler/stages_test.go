@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -25,25 +25,20 @@ type clusters struct {
 	reads         int
 }
 
-// States implements source.Peers.
-func (c *clusters) States(cluster string) (func(app string) (rollout.State, bool), error) {
-	c.reads++
-	if cluster != "staging" {
-		return nil, errors.New("is read by " + cluster)
-	}
-	if c.failed != nil {
+// Branches implements Branches: it reads the state branch of staging.
+func (c *clusters) Branches(_ context.Context, _ string, known map[string]string) (map[string]string, error) {
+	heads, branch := map[string]string{}, rollout.StateBranch("staging")
+	if c.reads += len(known); c.failed != nil {
 		return nil, c.failed
 	}
-	tree, _ := c.staging.git.Held(c.staging.git.heads.State)
-	states, err := source.ReadStates(tree)
-	if err != nil {
-		return nil, err
+	if _, asked := known[branch]; asked {
+		heads[branch] = c.staging.git.heads.State
 	}
-	return func(app string) (rollout.State, bool) {
-		s, err := states.Of(app)
-		return s, err == nil && s.App != ""
-	}, nil
+	return heads, nil
 }
+
+// Held implements Branches.
+func (c *clusters) Held(commit string) (Snapshot, bool) { return c.prod.git.Held(commit) }
 
 const stagesFile = `apiVersion: gitrollout.dev/v1alpha1
 kind: Fleet
@@ -74,13 +69,13 @@ func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	for _, m := range more {
 		maps.Copy(files, m)
 	}
-	c.prod = worldOf(t, files, func(o *Options) { o.Peers = c })
+	c.prod = worldOf(t, files, func(o *Options) { o.Branches = c })
 	c.staging = &world{T: t, now: c.prod.now,
 		git:     &origin{commits: c.prod.git.commits, parents: c.prod.git.parents, heads: rollout.Heads{Proposals: map[string]string{}}},
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(2, 2)), c.prod.now)},
 	}
 	o := c.prod.r.Options
-	o.Cluster, o.UID, o.Repository, o.Past, o.Renderer, o.Observer, o.Applier, o.Peers, o.Log = "staging", "other", c.staging.git,
+	o.Cluster, o.UID, o.Repository, o.Past, o.Renderer, o.Observer, o.Applier, o.Branches, o.Log = "staging", "other", c.staging.git,
 		c.staging.git, render.New(render.InProcess{}), c.staging.cluster, c.staging.cluster, nil, slog.New(slog.DiscardHandler)
 	c.staging.r = New(o)
 	c.push(map[string]string{})
@@ -162,16 +157,21 @@ func TestStages(t *testing.T) {
 // back meanwhile. A promotion through entry opens the wait.
 func TestRecordsThatDoNotCount(t *testing.T) {
 	c := newClusters(t)
-	c.failed = errors.New("its state branch has another cluster's uid")
+	c.failed = errors.New("no answer")
 	c.push(baseAt("v2"))
-	c.run(100)
+	try := func(seconds int) {
+		for range seconds {
+			c.staging.passes(1)
+			c.prod.passes(1)
+		}
+	}
+	try(100)
 	c.want("v2", "v1", "waits for staging of stage staging: its record does not count")
-	c.failed = source.ErrNotReady
-	c.prod.recordsNothing(func() { c.run(10) })
+	c.prod.recordsNothing(func() { try(10) })
 	held := strings.Fields(c.prod.state().Held.Message)
 	c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: entry\n" +
 		"release: " + held[1] + "\n"})
-	c.run(20)
+	try(20)
 	c.want("v2", "v2", "")
 	c.failed = nil
 	c.run(20)
