@@ -33,7 +33,6 @@ type Options struct {
 
 	Repository Repository
 	Past       Past
-	Peers      source.Peers // nil: stages wait, because no record of another cluster counts
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
@@ -130,10 +129,8 @@ func New(o Options) *Reconciler {
 		Options: &r.Options, current: current, touch: r.touch, wanted: make(chan struct{}, 1),
 		clusters: map[string]*peer{}, asked: map[string][]peerRecord{},
 	}
-	stages := newStages(&r.Options, reader, renders, fetcher)
-	if renders.inputs = stages.make; o.Peers == nil {
-		stages.peersOf = peers.of
-	}
+	stages := newStages(&r.Options, reader, renders, fetcher, peers.of)
+	renders.inputs = stages.make
 	known := preparer{
 		states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts, stages, peers,
 	}

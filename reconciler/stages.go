@@ -37,10 +37,12 @@ type stages struct {
 // mostKnown limits the map known, which is then cleared.
 const mostKnown = 50_000
 
-func newStages(o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher) *stages {
+func newStages(
+	o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher, peersOf func(app string) source.Peers,
+) *stages {
 	x := &stages{
 		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics,
-		peersOf: func(string) source.Peers { return o.Peers },
+		peersOf: peersOf,
 		known:   map[what]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
 	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
