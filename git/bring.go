@@ -74,10 +74,14 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
-		if len(wants) > 0 {
-			if err := r.bringByID(ctx, wants); err != nil {
+		for _, at := range holders(r, ids[0]) {
+			if len(wants) == 0 {
+				break
+			}
+			if err := at.bringByID(ctx, wants); err != nil {
 				return err
 			}
+			wants, _ = r.wanted(ids)
 		}
 		lost = r.taken(ids, main)
 		return nil

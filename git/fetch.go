@@ -73,6 +73,9 @@ func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	}
 	defer s.Close()
 	found, err := r.lookUpHeads(ctx, s)
+	if err == nil {
+		err = lookUpState(ctx, r, &found)
+	}
 	if err != nil {
 		s.Stale()
 		return rollout.Heads{}, err
@@ -147,10 +150,12 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 // bring downloads commits in up to three attempts. The first claims the heads with all history, so files may be missing
 // after a revert; it needs an older head of each branch (ahead). The second names only the heads (80 ms of the server's
 // CPU at 5,000 folders), the third nothing.
-func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
+func (r *Repo) bring(
+	ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool, also ...string,
+) error {
 	st, done := r.filling()
 	defer done()
-	haves := r.haves(st)
+	haves := r.haves(st, also...)
 	questions := []wire.Question{
 		{Wants: wants, Haves: haves, Depth: wire.Full},
 		{Wants: wants, Haves: haves, Depth: wire.Shallow},

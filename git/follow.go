@@ -65,7 +65,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch from a commit's configuration. Other code reports a missing or invalid one.
+// followStateBranch reads the state branch and its repository from a commit's configuration. Other code reports a
+// missing or invalid configuration.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -75,17 +76,14 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 		return false, err
 	}
 	file := rollout.ConfigPath(r.opts.Cluster)
-	r.followed.configured = commit
 	data, missing := tree.ReadFile(file)
 	config, invalid := rollout.ParseConfig(file, data)
-	if missing != nil || invalid != nil {
-		return false, nil
+	if missing == nil && invalid == nil {
+		if moved, err = keepStateAt(r, config.StateRepo, config.StateBranch); err != nil {
+			return false, rollout.Invalidf(file, "stateRepo", "%v", err).WithFix("name a repository there, with the same scheme")
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if moved = config.StateBranch != r.stateRef; moved {
-		r.stateRef, r.heads.State = config.StateBranch, ""
-	}
+	r.followed.configured = commit
 	return moved, nil
 }
 

@@ -118,16 +118,25 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 		return st, err
 	}
 	what := "read the history of " + rollout.ShortID(commit) + " from"
-	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
-		s, err := r.server.ToFetch(ctx)
-		if err != nil {
-			return err
+	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) (err error) {
+		for _, at := range holders(r, id) {
+			if err = deepen(ctx, at, st, id, d); !isMissing(err) {
+				break
+			}
 		}
-		defer s.Close()
-		tip := []plumbing.Hash{id}
-		return r.downloadWhole(ctx, s, st, wire.Question{Wants: tip, Haves: tip, Depth: d})
+		return err
 	})
 	return st, err
+}
+
+func deepen(ctx context.Context, r *Repo, st *store, id plumbing.Hash, d wire.Depth) error {
+	s, err := r.server.ToFetch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	tip := []plumbing.Hash{id}
+	return r.downloadWhole(ctx, s, st, wire.Question{Wants: tip, Haves: tip, Depth: d})
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {

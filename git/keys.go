@@ -16,6 +16,7 @@ type KeyFiles struct {
 	Keyring   string // OpenPGP keys for the same; a key in either file suffices
 	Promoters string // must sign a promotion file's commit or merge
 	State     string // must sign the state branch's newest commit
+	Fleet     string // must sign other clusters' state branches; the principals are clusters
 }
 
 // Keys holds the keys, which each Fetch reads again. Keys is safe for concurrent use.
@@ -25,8 +26,8 @@ type Keys struct {
 	accepted wire.Parsed[Accepted]
 }
 
-// Accepted has the keys for the users' branch, promotion files, and the state branch.
-type Accepted struct{ Commits, Promoters, State sign.Policy }
+// Accepted has the keys for the users' branch, promotion files, the state branch, and other clusters' state branches.
+type Accepted struct{ Commits, Promoters, State, Fleet sign.Policy }
 
 // OpenKeys reads the files, because an error must prevent the start. It returns nil without paths.
 func OpenKeys(files KeyFiles) (*Keys, error) {
@@ -42,6 +43,7 @@ func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
 		{Purpose: "--promoters", Name: k.files.Promoters}, {Purpose: "--verify-state", Name: k.files.State},
+		{Purpose: "--verify-fleet", Name: k.files.Fleet},
 	}
 	_, err := k.accepted.Read(files, func(data [][]byte, _ Accepted) (a Accepted, err error) {
 		parse := func(into **sign.Signers, i int) {
@@ -55,6 +57,7 @@ func (k *Keys) Read() error {
 		}
 		parse(&a.Promoters.SSH, 2)
 		parse(&a.State.SSH, 3)
+		parse(&a.Fleet.SSH, 4)
 		return a, err
 	})
 	return err

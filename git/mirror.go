@@ -19,9 +19,11 @@ type mirror struct {
 	refs    string
 
 	mu        sync.Mutex
-	stateRef  string // short name
-	policyRef string // short name, or ""
-	branch    string // short name; "" until the server sent its default
+	stateRef  string           // short name
+	stateAt   *Repo            // has the state branch; nil: the users' repository
+	twins     map[string]*Repo // by URL
+	policyRef string           // short name, or ""
+	branch    string           // short name; "" until the server sent its default
 	store     *store
 	live      int64                             // size of the store after renew
 	downloads int                               // in progress
@@ -46,7 +48,7 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	}
 	m.cluster, m.store = cluster, newStore()
 	m.recent, m.gone, m.pushed = map[plumbing.Hash]int{}, map[plumbing.Hash]string{}, map[string]pushed{}
-	m.parents = map[plumbing.Hash][]plumbing.Hash{}
+	m.parents, m.twins = map[plumbing.Hash][]plumbing.Hash{}, map[string]*Repo{}
 	m.branch, m.stateRef = strings.TrimPrefix(branch, headsPrefix), strings.TrimPrefix(state, headsPrefix)
 	m.policyRef = strings.TrimPrefix(policy, headsPrefix)
 	for _, branch := range []string{m.branch, m.stateRef, m.policyRef} {
@@ -90,12 +92,12 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the users' and state heads, if st has them. A short list keeps the negotiation short.
-func (m *mirror) haves(st *store) []plumbing.Hash {
+// haves returns the users' and state heads and "also", if st has them. A short list keeps the negotiation short.
+func (m *mirror) haves(st *store, also ...string) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var haves []plumbing.Hash
-	for _, id := range []string{m.heads.Main, m.heads.State} {
+	for _, id := range append([]string{m.heads.Main, m.heads.State}, also...) {
 		if hash := plumbing.NewHash(id); id != "" && st.holds(hash) {
 			haves = append(haves, hash)
 		}

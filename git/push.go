@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,29 @@ import (
 // Push makes a commit for each update, and moves all branches atomically on servers that can (git, GitHub, GitLab,
 // Gitea). On others, updates are sent one by one until one fails.
 //
-// Push returns the new heads. It skips an update that changes no file, or whose commit is already the head.
+// Push returns the new heads. It skips an update that changes no file, or whose commit is already the head. With the
+// state branch in another repository, Push is not atomic.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected by a hook or
 // branch protection. ErrUnreachable if the outcome is unknown until the next Fetch. A repeat makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	i := slices.IndexFunc(updates, func(u rollout.Update) bool { return holder(r, u.Branch) != r })
+	if i < 0 {
+		return pushTo(ctx, r, updates)
+	}
+	// The state branch is last: a proposal without its transition does no harm.
+	proposed, err := pushTo(ctx, r, slices.Delete(slices.Clone(updates), i, i+1))
+	if err != nil {
+		return nil, err
+	}
+	heads, err := pushTo(ctx, holder(r, updates[i].Branch), updates[i:i+1])
+	if err == nil {
+		maps.Copy(heads, proposed)
+	}
+	return heads, err
+}
+
+func pushTo(ctx context.Context, r *Repo, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
 	var commands []wire.Command
@@ -226,6 +245,7 @@ func (r *Repo) CommitToBranch(
 	if err != nil {
 		return "", err
 	}
+	r = holder(r, branch)
 	for attempt := 1; ; attempt++ {
 		var now map[string]string
 		err := r.onNetwork(ctx, r.pushing, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
@@ -264,6 +284,7 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	if err != nil {
 		return "", err
 	}
+	r = holder(r, branch)
 	to, err := branchRef(archive)
 	if err != nil {
 		return "", err

@@ -22,6 +22,7 @@ type Options struct {
 	Cluster     string
 	Refs        string           // start of full names (default refs/heads/; for a clone's origin refs/remotes/origin/)
 	StateBranch string           // overrides the name in the configuration
+	StateRepo   string           // with StateBranch: another repository on the same server
 	Policy      string           // another branch to fetch, or ""
 	Keys        *Keys            // accepted signing keys; nil requires no signatures
 	Identity    rollout.Identity // authors and commits pushed commits (default Self)
@@ -79,7 +80,8 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if r.server, err = wire.Open(remote, opts.Auth, opts.MaxBytes); err != nil {
 		return nil, err
 	}
-	return r, nil
+	_, err = keepStateAt(r, opts.StateRepo, r.stateRef)
+	return r, err
 }
 
 // Beside returns a Repo with the same mirror, whose pushes and downloads of older commits do not wait for r's.

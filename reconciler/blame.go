@@ -136,6 +136,7 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed 
 			line = nil
 		}
 		l.blame.setHistory(app, v, line)
+		l.stages.setLine(v, requests[app], line)
 		l.fetcher.follow(line)
 		l.renders.setHistory(app, v.branch.Tree, line)
 	}

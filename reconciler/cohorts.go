@@ -27,14 +27,16 @@ type cohorts struct {
 	mu      sync.Mutex
 	view    *gitView
 	entries *source.Entries
-	of      [3]any                   // the branch, the record's head and the number of renders behind the answers
-	waiting map[string]*cohort.Entry // by app that was told to wait; nil if its answer was unknown
-	next    atomic.Pointer[string]   // one of these apps, or nil
+	older   map[string]*source.Entries // for heads that are older than the branch's, by commit
+	of      [3]any                     // the branch, the record's head and the number of renders behind the answers
+	waiting map[string]*cohort.Entry   // by app that was told to wait; nil if its answer was unknown
+	next    atomic.Pointer[string]     // one of these apps, or nil
 }
 
 // entry returns whether an app may take a shared change. While this is unknown, the app waits, with an error.
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
+	isOlder bool,
 ) (*cohort.Entry, error) {
 	if v.branch.Config == nil || len(v.apps) <= v.branch.Config.Shared.Over && c.next.Load() == nil {
 		return nil, nil
@@ -45,11 +47,21 @@ func (c *cohorts) entry(
 	if was, waits := c.waiting[a.Name]; waits && was == nil {
 		changed = true // other apps may have waited for the same commits, or an error hid a change
 	}
-	e, err := c.entries.Of(a.App, s, head, p, now)
+	ask := func() (*cohort.Entry, error) {
+		entries, err := c.entries, error(nil)
+		if isOlder && head.Render != nil {
+			entries, err = c.at(head.Render.Commit.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return entries.Of(a.App, s, head, p, now)
+	}
+	e, err := ask()
 	// A rename may have moved a record meanwhile.
 	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() {
 		changed = c.refresh(v)
-		e, err = c.entries.Of(a.App, s, head, p, now)
+		e, err = ask()
 	}
 	defer c.choose(a.Name)
 	if err != nil {
@@ -61,6 +73,22 @@ func (c *cohorts) entry(
 	}
 	if changed {
 		c.wakeChanged(a.Name, now)
+	}
+	return e, nil
+}
+
+// at returns the answers for an older commit as the head.
+func (c *cohorts) at(commit string) (*source.Entries, error) {
+	e := c.older[commit]
+	if e == nil {
+		tree, err := c.fetcher.tree(commit)
+		if err != nil {
+			return nil, err
+		}
+		branch, next := *c.entries.Branch, *c.entries
+		branch.Tree, next.Branch = tree, &branch
+		next.Forget()
+		e, c.older[commit] = &next, &next
 	}
 	return e, nil
 }
@@ -100,6 +128,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		}
 	}
 	c.entries.Forget()
+	c.older = map[string]*source.Entries{}
 	return true
 }
 

@@ -32,6 +32,14 @@ type Past interface {
 	Outside(ctx context.Context, commit string, of []string) (outside []string, err error)
 }
 
+// Branches reads branches without a role in this cluster. It returns the heads of existing branches, which Held then
+// has. "known" has the branches with their heads of the last call, or "". "repo" is the URL of another repository on
+// the same server, or "".
+type Branches interface {
+	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
+	Held(commit string) (tree Snapshot, held bool)
+}
+
 // Renderer renders one app at one commit.
 type Renderer = source.Renderer
 

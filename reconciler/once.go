@@ -21,7 +21,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	for try := 1; ; try++ {
 		var looked error
 		if fetch || try > 1 {
-			looked = r.in.look(ctx)
+			looked = errors.Join(r.in.look(ctx), r.peers.refresh(ctx))
 		}
 		if errors.Is(looked, ErrDeposed) {
 			return looked
@@ -65,7 +65,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	switch pump {
 	case PumpIn:
 		_, failed := r.in.bring(ctx)
-		err := errors.Join(failed, r.in.look(ctx))
+		err := errors.Join(failed, r.in.look(ctx), r.peers.refresh(ctx))
 		_, failed = r.in.bring(ctx)
 		return errors.Join(err, failed)
 	case PumpApps:
@@ -110,8 +110,8 @@ func (r *Reconciler) reconcileDue(
 		}
 		rendered := r.renders.drain()
 		brought, failed := r.in.bring(ctx)
-		err = errors.Join(err, failed)
-		if !rendered && !brought || failed != nil {
+		read, unread := r.peers.answer(ctx)
+		if err = errors.Join(err, failed, unread); !rendered && !brought && !read || failed != nil {
 			return err
 		}
 	}

@@ -280,7 +280,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	l.seen.Store(next)
 	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
-		(was.behind == nil) != (next.behind == nil)
+		(was.behind == nil) != (next.behind == nil) || !was.branch.Fleet.Same(next.branch.Fleet) ||
+		(was.branch.Unstaged == nil) != (next.branch.Unstaged == nil)
 	var listed []rollout.App
 	for _, name := range sortedKeys(apps) {
 		a := apps[name]

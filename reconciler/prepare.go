@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -17,6 +18,8 @@ type preparer struct {
 	blame     *blame
 	approvals *approvals
 	cohorts   *cohorts
+	stages    *stages
+	peers     *peers
 }
 
 // prepare returns an app with the given state, and an error while the app's head or approval is unknown.
@@ -29,12 +32,22 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 	if t.Conflict = conflict; !ready {
 		t.Unknown = fmt.Errorf("commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
 	}
+	newest := head.Render
+	if ready && t.Conflict == nil && newest != nil {
+		var err error
+		if head, t.Entry, err = p.stages.head(v, a, s, head, now); head.Render != newest {
+			t.Conflict, ready = p.conflict(v, a.Name, head.Render)
+		}
+		if t.Unknown = err; !ready {
+			t.Unknown = fmt.Errorf("the apps at commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
+		}
+	}
 	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
 	t.Unknown = errors.Join(t.Unknown, err)
-	if ready {
-		t.Entry, err = p.cohorts.entry(v, a, s, head, promotion.File, now)
-		t.Unknown = errors.Join(t.Unknown, err)
+	if ready && (t.Entry == nil || t.Entry.Open) {
+		e, err := p.cohorts.entry(v, a, s, head, promotion.File, now, head.Render != newest)
+		t.Entry, t.Unknown = cmp.Or(e, t.Entry), errors.Join(t.Unknown, err)
 	}
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }

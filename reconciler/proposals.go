@@ -37,12 +37,17 @@ func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 }
 
 func (r *committer) promotion(ctx context.Context, v *gitView, before, after strategies.Input) []rollout.Update {
-	was, key := propose.WantedBy(before).Promotion, propose.WantedBy(after).Promotion
+	was, w := propose.WantedBy(before).Promotion, propose.WantedBy(after)
+	key := w.Promotion
 	p := propose.Plan{IsNew: !reflect.DeepEqual(was, key)}
-	if key != nil {
+	switch {
+	case key == nil:
+	case key.Through == rollout.ThroughEntry:
+		p.Wanted = new(propose.Entry(r.Cluster, after))
+	default:
 		p.Wanted = new(propose.Promotion(r.Cluster, after.State, key))
 	}
-	p.IsKept = r.keepsFor(v, rollout.ProposePromotion, before.State, after.State)
+	p.IsKept = w.Unknown || r.keepsFor(v, rollout.ProposePromotion, before.State, after.State)
 	return r.planned(ctx, v, after.App.Name, rollout.ProposePromotion, p)
 }
 

@@ -39,8 +39,10 @@ type Options struct {
 	Jobs       Jobs // nil: no Job can be created
 	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
 	Annotations Annotations
-	Believe     func(Snapshot) error // why a commit of the state branch is untrusted; nil trusts all
-	Approve     Approver             // nil approves all promotion files
+	Believe     func(Snapshot) error                      // why a commit of the state branch is untrusted; nil trusts all
+	Branches    Branches                                  // of other clusters; nil: no record of another cluster counts
+	BelievePeer func(cluster string, tree Snapshot) error // Believe for the state branch of another cluster
+	Approve     Approver                                  // nil approves all promotion files
 	// Nodes returns the labels of nodes by name. Releases use them to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
@@ -123,7 +125,15 @@ func New(o Options) *Reconciler {
 		renders: renders, states: states, fetcher: fetcher, touch: r.touch, waiting: map[string]*cohort.Entry{},
 	}
 	renders.wake = cohorts.wake
-	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts}
+	peers := &peers{
+		Options: &r.Options, current: current, touch: r.touch, wanted: make(chan struct{}, 1),
+		clusters: map[string]*peer{}, asked: map[string][]peerRecord{},
+	}
+	stages := newStages(&r.Options, reader, renders, fetcher, peers.of)
+	renders.inputs = stages.make
+	known := preparer{
+		states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want), cohorts, stages, peers,
+	}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
@@ -284,6 +294,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.out.forget(app)
 		r.approvals.forgetApp(app)
 		r.cohorts.forget(app)
+		r.peers.forget(app)
 		r.errorLog.forget(app)
 	}
 	if known && r.Analyzer != nil {

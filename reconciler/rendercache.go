@@ -34,6 +34,7 @@ type renderCache struct {
 	index  cohort.Index             // files of the newest renders that succeeded
 	made   int                      // number of renders and heads so far, and of forgotten apps
 	wake   func()                   // after each render
+	inputs func(job)                // does a job for another cluster
 }
 
 type headRender struct {
@@ -125,7 +126,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 		}
 		h.want, h.line = commit, line
 	}
-	c.queue.add(job{what{app, h.want, true}, tree, h.line, h.head.Render})
+	c.queue.add(job{what{app: app, commit: h.want, head: true}, tree, h.line, h.head.Render})
 	return h
 }
 
@@ -225,6 +226,10 @@ func (c *renderCache) do(j job) {
 			return
 		}
 	}
+	if j.cluster != "" {
+		c.inputs(j)
+		return
+	}
 	policy := c.reader.Policy.Load() // a later change renders again
 	made := c.build(j)
 	c.mu.Lock()
@@ -312,7 +317,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
 	if isNewest && h.isUnblamed && len(line) > 0 {
 		h.missed = true
-		c.queue.add(job{what{h.app, h.of, true}, tree, line, nil})
+		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil})
 		return
 	}
 	if isNewest {

@@ -193,7 +193,7 @@ func TestRivalWithEqualObjects(t *testing.T) {
 	render := func(name, commit string) {
 		object := object("v1", "ConfigMap", "c")
 		made := strategies.Head{Render: &rollout.Render{App: app(name), Digest: "d", Objects: []rollout.Object{object}}}
-		r.renders.headIs(job{what: what{app(name), commit, true}}, made, nil)
+		r.renders.headIs(job{what: what{app: app(name), commit: commit, head: true}}, made, nil)
 	}
 	for _, commit := range []string{"old", "new"} {
 		r.renders.look(readable(commit), nil, apps)
@@ -224,7 +224,7 @@ func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 		made.Render.Objects = append(made.Render.Objects, object("v1", "ConfigMap", fmt.Sprint("c", i)))
 	}
 	r.renders.look(readable("head"), nil, []rollout.App{app("shop")})
-	again := func() { r.renders.headIs(job{what: what{app("shop"), "head", true}}, made, nil) }
+	again := func() { r.renders.headIs(job{what: what{app: app("shop"), commit: "head", head: true}}, made, nil) }
 	again()
 	compare.CheckNamed(t, "objects with owners", 1000, len(r.renders.named))
 	if n := testing.AllocsPerRun(10, again); n > 5 {

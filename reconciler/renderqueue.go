@@ -11,6 +11,8 @@ type what struct {
 	app    rollout.App
 	commit string
 	head   bool
+
+	cluster string // for the app's inputs in another cluster; "" for a render
 }
 
 // job has a tree if the commit is the head.

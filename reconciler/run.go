@@ -39,6 +39,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	var pumps, visits sync.WaitGroup
 	pumps.Go(func() { stop(r.pumpIn(ctx, interval)) })
 	pumps.Go(func() { r.pumpOut(ctx) })
+	pumps.Go(func() { r.pumpPeers(ctx) })
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
@@ -133,6 +134,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
+			offer(r.peers.wanted, struct{}{})
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {

@@ -42,7 +42,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 		return after.Phase == rollout.Healthy
 	}
 	if before.Release == nil {
-		return false
+		return before.Held.Is(rollout.HeldStage) && after.Release != nil
 	}
 	now := after.Release
 	if after.Phase == rollout.Healthy {
@@ -55,7 +55,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
-		rollout.ProposePromotion: w.Promotion != nil, rollout.ProposeRevert: w.Revert,
+		rollout.ProposePromotion: w.Promotion != nil || w.Unknown, rollout.ProposeRevert: w.Revert,
 	} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		switch {

@@ -132,7 +132,7 @@ func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]s
 		id := o.commit(u.Parent, u.Edits)
 		made[u.Branch] = id
 		switch {
-		case u.Branch == rollout.StateBranch("prod"):
+		case strings.HasPrefix(u.Branch, rollout.StateBranch("")):
 			o.heads.State, o.messages = id, append(o.messages, u.Message)
 		case rollout.IsProposal(u.Branch):
 			o.heads.Proposals[u.Branch] = id

@@ -16,6 +16,7 @@ type Config struct {
 	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
+	StateRepo    string        // the repository of the state branch, on the same server; "": the users' repository
 	Apps         []AppGlob     // at least one entry
 	Forge        *Forge        // nil: gitrollout opens no pull requests
 	Windows      []Window      // windows in which releases may, or may not, advance
@@ -65,6 +66,7 @@ type configFile struct {
 	Interval      string            `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
 	PushInterval  string            `json:"pushInterval" like:"span" fix:"write 1s, 5s or the like"`
 	StateBranch   *string           `json:"stateBranch" like:"branch"`
+	StateRepo     string            `json:"stateRepo" is:"repository"`
 	Apps          []appGlobFile     `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
 	Forge         *Forge            `json:"forge"`
 	Windows       []windowFile      `json:"windows" max:"100" fix:"leave some out"`
@@ -91,7 +93,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	}
 	c := &Config{
 		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
-		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits, Shared: raw.SharedChanges,
+		StateRepo: raw.StateRepo, Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits, Shared: raw.SharedChanges,
 	}
 	if c.Interval, err = parseInterval(file, "interval", raw.Interval, 30*time.Second); err != nil {
 		return nil, err

@@ -45,11 +45,13 @@ func TestParseConfig(t *testing.T) {
 	}{
 		"defaults": {"apps: [{path: apps/*/overlays/prod}]\n", func(c *Config) { c.Apps[0].Path = "apps/*/overlays/prod" }},
 		"all set": {
-			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n" +
+			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\n" +
+				"stateRepo: ssh://git@git.example.com/state.git\napps:\n" +
 				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
 				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\", tier: 3}\n",
 			func(c *Config) {
 				c.AutoRevert, c.Interval, c.PushInterval = AutoRevertPush, 90*time.Second, 10*time.Second
+				c.StateRepo = "ssh://git@git.example.com/state.git"
 				c.StateBranch, c.Apps = "gitrollout/eu/state", []AppGlob{
 					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
 						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer", Tier: 1},
@@ -115,6 +117,9 @@ func TestParseConfigRefuses(t *testing.T) {
 		"branch escapes":    {apps + "stateBranch: gitrollout/../main\n", `stateBranch: "gitrollout/../main"` + noBranch},
 		"branch space":      {apps + "stateBranch: gitrollout/a b\n", `stateBranch: "gitrollout/a b"` + noBranch},
 		"branch slash":      {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/"` + noBranch},
+		"repo password": {apps + "stateRepo: https://a:b@git.example.com/state.git\n",
+			"stateRepo: \"https://***@git.example.com/state.git\" is not the address of a repository; write https://host/path.git or " +
+				"git@host:path.git, without a password"},
 		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
 			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
 		"over":      {apps + "sharedChanges: {over: -1}\n", "sharedChanges.over: -1 is negative; give 0 or more"},

@@ -135,6 +135,8 @@ var formats = map[string]Format{
 		"a valid header value", "use ASCII characters, with single spaces between them"},
 	"hash":   {regexp.MustCompile(`^h[0-9]+-[0-9a-f]+$`), "the hash of a release", "write it as in h1-7b4e2a91d0"},
 	"branch": {regexp.MustCompile(`^gitrollout/`), "below gitrollout/", "use gitrollout/state/<cluster>"},
+	"repository": {regexp.MustCompile(`^([a-z+]+://([^/@:]+@)?[^/@]+/|[^/@:]+@[^/:]+:|/).+$`), // without a password
+		"the address of a repository", "write https://host/path.git or git@host:path.git, without a password"},
 	"folder": {regexp.MustCompile(`^[^/]`), "a folder", "paths are relative to the repository's root"},
 	"glob": {regexp.MustCompile(`^[^/]+$`), "a pattern for app names",
 		"name an app, with * ? [] for parts of the name: shop-*"},

@@ -19,6 +19,7 @@ func FuzzDocuments(f *testing.F) {
 		"  template: {title: \"{{range .Kinds}}{{.}}{{end}}\", text: \"{{$a := .App}}{{printf \\\"%9s\\\" $a | html}}\"}\n"))
 	f.Add([]byte(head + "Freeze\nreason: holidays\nuntil: 2027-01-07T08:00:00+01:00\napps: [shop-*]\n"))
 	f.Add([]byte(head + "Freeze\nreason: \"  \"\napps: [\"[\"]\n"))
+	f.Add([]byte(head + "Fleet\nstages: [{name: a, clusters: [dev, 'prod-*'], maxUpdate: 25%, requiredSoakTime: 1h}]\nfreeze: {reason: x}\n"))
 	f.Add([]byte(head + "Cluster\ncluster: prod\nuid: u\nwriter: {id: a, epoch: 3}\n"))
 	f.Add([]byte(head + "Notified\nreceivers: {chat: {told: abc, app: shop}}\n"))
 	f.Add([]byte("a: &a [*a]\n---\n"))
@@ -40,6 +41,11 @@ func FuzzDocuments(f *testing.F) {
 				t.Errorf("%+v is a freeze", freeze)
 			}
 			freeze.At(noon)
+		}
+		fleet, err := ParseFleet(data, []string{"dev", "prod-eu"})
+		read(t, fleet != nil, err)
+		if err == nil && fleet.StageOf("dev") >= len(fleet.Stages) {
+			t.Errorf("%+v is a fleet", fleet)
 		}
 		cluster, err := ParseCluster(data)
 		read(t, cluster != nil, err)

@@ -26,7 +26,7 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 // Full in Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// ThroughEntry as Through lets an app take a change that many apps share before its cohort. It opens no step's gate.
+// ThroughEntry as Through lets an app take a change before its cohort or stage. It opens no step's gate.
 const ThroughEntry = "entry"
 
 // StepsVersion is the apiVersion of a Promotion that counts steps from 1; v1alpha1 counts from 0.

@@ -324,6 +324,7 @@ func FileTypes() map[string]reflect.Type {
 		"Config":    reflect.TypeFor[configFile](),
 		"Promotion": reflect.TypeFor[promotionFile](),
 		"Freeze":    reflect.TypeFor[freezeFile](),
+		"Fleet":     reflect.TypeFor[fleetFile](),
 		"Vendor":    reflect.TypeFor[vendorFile](),
 		"Policy":    reflect.TypeFor[policyFile](),
 	}

@@ -51,6 +51,7 @@ type State struct {
 	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, nil if it is applied
 	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
 	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
+	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
@@ -96,6 +97,17 @@ func (p Place) String() string {
 // Same reports whether two places are in the same change.
 func (p Place) Same(o Place) bool { return p.File == o.File && p.ID == o.ID }
 
+// Soaked records that an app was Healthy at a commit for the soak time of its stage. A state has at most MaxHistory.
+type Soaked struct {
+	Commit string    `json:"commit"`
+	At     time.Time `json:"at"`
+}
+
+// HasSoaked reports whether an app has soaked at a commit.
+func (s *State) HasSoaked(commit string) bool {
+	return slices.ContainsFunc(s.Soaked, func(e Soaked) bool { return e.Commit == commit })
+}
+
 // IsNewSince reports whether a version became stable at or after a time.
 func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }
 
@@ -113,7 +125,7 @@ func (s State) AtRest(phase Phase, reason string) State {
 	return s
 }
 
-// MaxHistory bounds Rejected and Verified.
+// MaxHistory bounds Rejected, Verified and Soaked.
 const MaxHistory = 10
 
 // Held says why the newest commit is not applied.
@@ -142,12 +154,14 @@ const (
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
 	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app; no error
 	HeldShared         HeldReason = "ChangeStopped"     // only a user lets more apps take a change; the next app has it
+	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change; no error
+	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
 )
 
 // Waits reports whether the app is held without an error.
-func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort) }
+func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort, HeldStage) }
 
 // Is reports whether the app is held for a reason in reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }

@@ -34,6 +34,7 @@ type Input struct {
 	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
 	Place     *rollout.Place        // in the shared change at the head, for views; nil without
+	Stage     *rollout.Stage        // of the cluster, or nil
 	plans     plan.Cache
 	unshares  bool // requests to experiments end, and no workload passes its step
 }
@@ -101,6 +102,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
 	withHealth,    // changes only an app without a release in flight
 	withWell,      // depends on State.Unhealthy, which is final here
+	withSoaked,    // depends on State.Unhealthy, which is final here
 	withRestart,   // applies only to an app without a release in flight
 	withHooks,     // observes a running Job only if the state is unchanged
 	withMark,      // compares the finished state with the recorded state

@@ -17,7 +17,8 @@ func heldBehind(in Input) (d Decision, is bool) {
 	in.Entry = nil
 	d = Decide(in)
 	isOwn := func(h *rollout.Held) bool {
-		return h != nil && !h.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
+		return h != nil && !h.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldFleet,
+			rollout.HeldHook)
 	}
 	stays := d.State.Source == s.Source && d.State.Release == nil && isOwn(d.State.Held)
 	asks := d.Ask != nil && d.Ask.Accept != "" // does the API server still refuse the head?
@@ -32,14 +33,24 @@ func withEntry(in, given Input, d Decision) Decision {
 	}
 	s := &d.State
 	if e.Open {
-		if s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback {
+		switch takes := s.Source == in.Head.Commit.ID && s.Source != given.State.Source && !d.Rollback; {
+		case takes && e.Held == "":
 			s.Entered = &rollout.Entered{At: rollout.Second(in.Now), Commit: s.Source, Place: e.Place}
 			s.Entered.Was = given.State.Source
+		case takes && e.Note != "" && d.Subject != "":
+			d.Subject += "; " + e.Note
 		}
 		return d
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
-	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil || e.Hold == "" {
+	old := given.State.Held
+	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil {
+		return d
+	}
+	if e.Hold == "" {
+		if e.Held != "" && old.Is(rollout.HeldStage, rollout.HeldFleet) {
+			s.Held, d.Waiting = old, e.Waits // until the answer is ready
+		}
 		return d
 	}
 	what := "the change"
@@ -48,10 +59,10 @@ func withEntry(in, given Input, d Decision) Decision {
 	}
 	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author,
 		Message: fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)}
-	if e.Asks {
+	if h.Reason = cmp.Or(e.Held, h.Reason); e.Asks {
 		h.Reason = rollout.HeldShared
 	}
-	if old := given.State.Held; old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
+	if old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
 		h = old // a new process may not know the author
 	}
 	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {

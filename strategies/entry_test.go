@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,44 @@ func TestEntryOfAHeldApp(t *testing.T) {
 			t.Errorf("open %t: %q, held %+v", open, d.Subject, d.State.Held)
 		}
 		in.State = d.State
+	}
+}
+
+// TestEntryOfAStage checks an app that waits for the stage before: it is held without an error, also gets no more replicas, and stays held
+// while the records are being read. Then the release begins, with the note in the subject and without an entry into a shared change.
+func TestEntryOfAStage(t *testing.T) {
+	h := oneWeb(nil)
+	in := world(h)
+	h.push(func(s *source) { s.workloads[0].version, s.workloads[0].spec.Replicas = "v2", new(30) })
+	in.Head = h.headInput()
+	e := cohort.Entry{Held: rollout.HeldStage, Waits: "staging-eu of stage staging: soaks until 14:05 UTC", Hold: "stage staging",
+		Due: in.Now.Add(time.Minute), Release: h.at(h.headID()).Release(), Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
+	in.Entry = &e
+	d := Decide(in)
+	want := "release " + string(e.Release) + " of " + rollout.ShortID(h.headID()) + " by Ann waits for stage staging"
+	if held := d.State.Held; held == nil || held.Message != want || !held.Is(rollout.HeldStage) || !held.Waits() || d.Waiting != e.Waits ||
+		d.State.Release != nil || len(d.State.Replicas) > 0 || !d.Requeue.Equal(e.Due) {
+		t.Fatalf("%+v, held %+v", d, d.State.Held)
+	}
+	in.State = d.State
+	for _, hold := range []string{e.Hold, ""} {
+		e.Hold = hold
+		if d = Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
+			t.Errorf("recorded again: %q, held %+v", d.Subject, d.State.Held)
+		}
+	}
+	e.Hold, e.Held, e.Waits = "usable stages: x", rollout.HeldFleet, "usable stages: x"
+	if d = Decide(in); !d.State.Held.Is(rollout.HeldFleet) || d.State.Held.Waits() {
+		t.Errorf("held %+v", d.State.Held)
+	}
+	in.Entry = &cohort.Entry{Held: rollout.HeldStage, Open: true, Note: "stage staging has no app shop"}
+	d = Decide(in)
+	if d.Ask != nil && d.Ask.Accept != "" {
+		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
+		d = Decide(in)
+	}
+	if d.State.Release == nil || d.State.Held != nil || d.State.Entered != nil ||
+		!strings.HasSuffix(d.Subject, "; stage staging has no app shop") {
+		t.Errorf("opened: %q, %+v, entered %+v, held %+v", d.Subject, d.State.Release, d.State.Entered, d.State.Held)
 	}
 }

@@ -27,6 +27,8 @@ type Health struct {
 	Lasts        string    // failures that stop no release and no retry ends: rollout.ErrOverwritten, ErrUnlabelled
 	Why          string    // other failures of the last apply, also in a release; "" after success
 	Taken        time.Time // first success after a failure; zero again after takenFor
+	At           string    // State.Source
+	AtSince      time.Time // since when the record is Healthy at At; zero if the record is not
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -59,6 +61,7 @@ func (h Health) Seen(in Input) Health {
 	} else if next.HealthySince.IsZero() {
 		next.HealthySince = in.Now
 	}
+	next.At, next.AtSince = in.State.Source, h.atSince(in)
 	return next
 }
 

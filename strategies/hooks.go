@@ -61,7 +61,7 @@ func started(in Input, start Decision) Decision {
 // outside its window, which users cannot abort.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
-	shut := h.Is(rollout.HeldClosed, rollout.HeldCohort, rollout.HeldShared)
+	shut := h.Is(rollout.HeldClosed, rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldFleet)
 	waits := h.Is(rollout.HeldHook) || shut && s.Stable != nil && s.Release == nil
 	if !waits || s.Phase == rollout.Aborting || in.Head.Render == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 // change, only larger numbers count, as a bad change must not stop the pods of all apps.
 func withReplicas(in, given Input, d Decision) Decision {
 	s, head := &d.State, in.Head
-	waits := given.Entry != nil && !given.Entry.Open && given.Head.Render != nil
+	waits := given.Entry != nil && !given.Entry.Open && given.Entry.Held == "" && given.Head.Render != nil
 	if waits {
 		head = given.Head
 	}
@@ -101,7 +101,7 @@ func isStill(in Input, a, b rollout.State) bool {
 
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
-	s.Watch = nil
+	s.Watch, s.Soaked = nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	s.Progress = slices.Clone(s.Progress)
 	for i, p := range s.Progress {

@@ -66,7 +66,11 @@ func Folders(files []File) []string {
 // ConfigFile returns the proposed configuration.
 func (p Proposal) ConfigFile() File {
 	file := rollout.ConfigPath(p.Cluster)
-	return File{Path: file, Content: modeline(file, "config") + configText(p.Entries)}
+	text := configText(p.Entries)
+	if p.StateRepo != "" {
+		text = strings.Replace(text, "apps:\n", "stateRepo: "+render.Quoted(p.StateRepo)+"\napps:\n", 1)
+	}
+	return File{Path: file, Content: modeline(file, "config") + text}
 }
 
 func configText(entries []Entry) string {

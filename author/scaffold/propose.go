@@ -15,11 +15,12 @@ import (
 
 // Proposal is a cluster's proposed configuration.
 type Proposal struct {
-	Cluster string
-	Entries []Entry
-	Apps    []rollout.App // matched by the entries
-	LeftOut []LeftOut
-	Notes   []string // about the apps, for users
+	Cluster   string
+	StateRepo string // "" for the default
+	Entries   []Entry
+	Apps      []rollout.App // matched by the entries
+	LeftOut   []LeftOut
+	Notes     []string // about the apps, for users
 
 	own   string
 	build Builder

@@ -236,11 +236,13 @@ func TestTheRootIsNoApp(t *testing.T) {
 }
 
 func TestConfigFile(t *testing.T) {
-	got := Proposal{Cluster: "prod", Entries: []Entry{{Path: "*/prod"}, {Path: "infra", Name: "edge",
+	got := Proposal{Cluster: "prod", StateRepo: "git@git.example.com:state.git", Entries: []Entry{{Path: "*/prod"}, {
+		Path: "infra", Name: "edge",
 		Needs: render.Violations{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
 	want := File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
+stateRepo: git@git.example.com:state.git
 apps:
 - path: '*/prod'
 - path: infra

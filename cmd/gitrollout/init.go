@@ -24,9 +24,10 @@ import (
 
 type initCommand struct {
 	streams
-	cluster string
-	apps    []string
-	dryRun  bool
+	cluster   string
+	stateRepo string
+	apps      []string
+	dryRun    bool
 }
 
 func newInit(s streams) *cobra.Command {
@@ -64,6 +65,8 @@ gitrollout validate would not accept. Nothing is committed or pushed.`,
 		"the cluster's `name`: its folder under .gitrollout/ (default: with --app the first configured cluster; otherwise the cluster found in the repository, or prod)")
 	flags.StringArrayVar(&c.apps, "app", nil,
 		"write Rollout documents for the Deployments of this `folder`; can be repeated")
+	flags.StringVar(&c.stateRepo, "state-repo", "",
+		"keep the state branch in the repository at this `URL`, on the same server (for many clusters)")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")
 	return cmd
 }
@@ -97,6 +100,7 @@ func (c *initCommand) run(dir string) error {
 		if err != nil {
 			return err
 		}
+		p.StateRepo = c.stateRepo
 		cluster, files = p.Cluster, append(files, p.ConfigFile())
 		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to the cluster operators, "+
 			"/.gitrollout/"+cluster+"/promote/ to the promoters (docs/forges.md)")

@@ -46,7 +46,7 @@ func (c *notifyTest) run(ctx context.Context) (err error) {
 	if c.source, err = c.source.resolve(ctx, c.streams); err != nil {
 		return err
 	}
-	repo, err := c.source.open(ctx, "")
+	repo, err := c.source.open(ctx, "", "")
 	if err != nil {
 		return err
 	}

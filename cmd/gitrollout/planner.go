@@ -65,7 +65,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 		s.base, err = s.local.Snapshot(ctx, id)
 		return err
 	}
-	repo, err := c.server(ctx, "", name, "")
+	repo, err := c.server(ctx, "", name, "", "")
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,15 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	return nil
 }
 
-func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*adapters.Repository, error) {
+func (c *planCommand) server(
+	ctx context.Context, cluster, branch, stateBranch, stateRepo string,
+) (*adapters.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
 	if err := checkArgument(source.repo); err != nil {
 		return nil, err
 	}
-	return source.open(ctx, stateBranch)
+	return source.open(ctx, stateBranch, stateRepo)
 }
 
 // record reads a state branch from the server, or else the last fetch. The string names the source.
@@ -94,7 +96,7 @@ func (c *planCommand) record(
 		return nil, "not read: the base counts as the stable version", nil
 	}
 	branch := config.StateBranch
-	repo, err := c.server(ctx, cluster, c.source.branch, branch)
+	repo, err := c.server(ctx, cluster, c.source.branch, branch, config.StateRepo)
 	var heads rollout.Heads
 	if err == nil {
 		heads, err = slowly(c.streams, "reading "+repo.Remote().String(),

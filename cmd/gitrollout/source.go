@@ -30,7 +30,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	if err := o.find(ctx); err != nil || o.cluster != "" {
 		return o, err
 	}
-	repo, err := o.open(ctx, "")
+	repo, err := o.open(ctx, "", "")
 	if err != nil {
 		return o, err
 	}
@@ -52,8 +52,8 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. For stateBranch "", the configuration names it.
-func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters.Repository, error) {
+// open opens the repository. For stateBranch "", the configuration names the branch and its repository.
+func (o *sourceOptions) open(ctx context.Context, stateBranch, stateRepo string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters
 	if err != nil {
 		return nil, err
 	}
-	options.StateBranch = stateBranch
+	options.StateBranch, options.StateRepo = stateBranch, stateRepo
 	return openRepository(ctx, options)
 }
 

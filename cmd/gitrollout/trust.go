@@ -34,6 +34,8 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"by a key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.State, "verify-state", "", "take the record only from a state branch whose newest commit is "+
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
+	flags.StringVar(&o.Fleet, "verify-fleet", "", "count only records of other clusters whose state branch's newest "+
+		"commit is signed with the cluster's SSH key in this `file` (format: allowed_signers, with clusters as principals)")
 	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these addresses, even addresses "+
 		"of this machine, its link or its cloud's metadata service, such as 127.0.0.0/8 (default: none)")
 	flags.StringVar(&o.account, "default-service-account", "", "for apps whose entry has no "+

@@ -29,8 +29,9 @@ func newValidate(s streams) *cobra.Command {
 		Short: "Check configuration, apps and promotion files, for CI",
 		Long: `Check everything that gitrollout reads from your branch: the configuration of
 each cluster, every app (rendered in full, with its Rollout documents), the
-promotion files and the freeze. Every problem that would hold an app is an error,
-and so is an object that Kubernetes refuses, by kubernetes.version and your CRDs.
+promotion files, the freeze and the stages. Every problem that would hold an app
+is an error, and so is an object that Kubernetes refuses, by kubernetes.version
+and your CRDs.
 
 It reads the folder PATH (default: the current one) and needs neither a cluster
 nor a network. With --repo or --commit it reads a commit instead. With --context, it
@@ -82,7 +83,7 @@ func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tre
 		return nil, err
 	}
 	ctx := cmd.Context()
-	repo, err := s.source.open(ctx, "")
+	repo, err := s.source.open(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}

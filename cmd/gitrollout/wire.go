@@ -114,6 +114,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Annotations: cluster.Annotator{Client: l.client}, Log: log, ShowsForge: true,
 		Tell: l.sinks.Tell, Trace: l.sinks.Trace, Spread: adapters.Spread, Nodes: l.client.Nodes, Know: l.client.Know,
 		Approve: approve, Policy: policy, Believe: stateCheck(options.Keys),
+		Branches: &adapters.Repository{Repo: repo.Beside()}, BelievePeer: adapters.BelievePeer(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
 	_, err = slowly(s, "watching the cluster at "+config.Host,

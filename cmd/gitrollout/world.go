@@ -16,7 +16,7 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (w *console.
 	if *from, err = from.resolve(ctx, s); err != nil {
 		return nil, err
 	}
-	repo, err := from.open(ctx, "")
+	repo, err := from.open(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,10 @@ type Signers struct {
 }
 
 type allowed struct {
-	principal     string    // the first
-	key           []byte    // in SSH's wire format
-	after, before time.Time // zero: no bound
+	principal     string // the first
+	principals    string // all, as a pattern list
+	key           []byte // in SSH's wire format
+	after, before time.Time
 }
 
 // ParseSigners parses a list with at least one key for commits. Its errors name file.
@@ -57,7 +58,8 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 // parseAllowed returns ok false if the key may not sign in the namespace git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
-	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
+	a.principals = strings.Trim(principals, `"`)
+	a.principal, _, _ = strings.Cut(a.principals, ",")
 	if a.principal == "" || rest == "" {
 		return a, false, errors.New("the line must have a principal and a key: ann@example.com ssh-ed25519 AAAA…")
 	}
@@ -137,6 +139,17 @@ func timestamp(value string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
+}
+
+// Of returns the keys whose principals match a name. Patterns are those of OpenSSH, for example prod-*.
+func (s *Signers) Of(name string) *Signers {
+	of := &Signers{file: "the lines of " + name + " in " + s.file}
+	for _, a := range s.keys {
+		if matches(a.principals, name) {
+			of.keys = append(of.keys, a)
+		}
+	}
+	return of
 }
 
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {

@@ -116,6 +116,11 @@ func (r Remote) String() string {
 // Local reports whether the repository is on disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
+// IsBeside reports whether repositories are on the same server, with the same user.
+func (r Remote) IsBeside(o Remote) bool {
+	return r.scheme == o.scheme && r.host == o.host && r.user == o.user
+}
+
 // loopback reports this machine, to which plain connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host

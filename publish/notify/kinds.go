@@ -14,8 +14,9 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	b, a := before.Held, after.Held
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
-	// Many apps wait for a cohort, so only an app that asks a user is an event.
-	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort) && (!b.Waits() || b.Commit != a.Commit)
+	// Many apps wait for a cohort or stage, so only an app that asks a user is an event.
+	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort, rollout.HeldStage) &&
+		(!b.Waits() || b.Commit != a.Commit)
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
 	isOver := len(troubles("", before)) > 0 && len(troubles("", after)) == 0
 	is[rollout.EventRecovered] = isOver && (before.Unhealthy == "" || after.Release == nil)

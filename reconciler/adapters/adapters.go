@@ -33,6 +33,11 @@ func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	return s, true
 }
 
+// Branches implements reconciler.Branches.
+func (r *Repository) Branches(ctx context.Context, repo string, known map[string]string) (map[string]string, error) {
+	return git.Branches(ctx, r.Repo, repo, known)
+}
+
 // Push implements reconciler.Repository.
 func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	ctx, cancel := Outlive(ctx)

@@ -66,6 +66,17 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
+// BelievePeer returns the check of another cluster's state branch, or nil without --verify-fleet.
+func BelievePeer(keys *git.Keys) func(cluster string, tree reconciler.Snapshot) error {
+	if keys.Files().Fleet == "" {
+		return nil
+	}
+	return func(cluster string, tree reconciler.Snapshot) error {
+		_, err := tree.(*git.Snapshot).SignedBy(sign.Policy{SSH: keys.Accepted().Fleet.SSH.Of(cluster)})
+		return err
+	}
+}
+
 // Approver finds the promoter who signed a promotion file. Without configured promoters, any user may approve.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {

@@ -3,6 +3,9 @@ package propose
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -15,10 +18,28 @@ func promoteEntry(in strategies.Input) (decision, error) {
 	if e.Open {
 		return decision{}, errors.New("it may take the change already")
 	}
-	p := &rollout.Promotion{Release: e.Release, Decision: rollout.Promote, Through: rollout.ThroughEntry,
-		At: rollout.Second(in.Now).Format(time.RFC3339)}
+	p := entryOf(e.Release)
+	p.At = rollout.Second(in.Now).Format(time.RFC3339)
 	return decision{promotion: p, subject: fmt.Sprintf("Let %s take %s", in.App.Name, e.Commit.Short()),
-		then: in.App.Name + " does not wait for its cohort; " + watchHint(in.App.Name)}, nil
+		then: in.App.Name + " does not wait for other apps or clusters; " + watchHint(in.App.Name)}, nil
+}
+
+func entryOf(release rollout.Hash) *rollout.Promotion {
+	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: rollout.ThroughEntry}
+}
+
+// Entry proposes to let an app's change into all clusters of a stage. Only the first of these clusters proposes.
+func Entry(cluster string, in strategies.Input) Change {
+	e := in.Entry
+	o := Change{Branch: rollout.ProposalBranch(rollout.ProposePromotion, cluster, in.App.Name), When: e.Commit.When,
+		Edits: map[string][]byte{}, Subject: fmt.Sprintf("Let %s into stage %s", in.App.Name, in.Stage.Name)}
+	for c, version := range e.Versions {
+		o.Edits[rollout.PromotionPath(c, in.App.Name)], _ = entryOf(version).Encode() // encoding texts never fails
+	}
+	r := rollout.Release{Hash: e.Release, Commit: e.Commit.ID, Author: e.Commit.Author, Subject: e.Commit.Subject}
+	o.Message = fmt.Sprintf("%s\n\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject, releaseLine(&r, ""),
+		strings.Join(slices.Sorted(maps.Keys(e.Versions)), ", "))
+	return o
 }
 
 // entry returns the action that lets a waiting app take a shared change, if any.
@@ -29,7 +50,7 @@ func entry(in strategies.Input) (all []Action) {
 	return all
 }
 
-// waitsForEntry reports whether an app at rest waits for its cohort.
+// waitsForEntry reports whether an app at rest waits for its cohort or stage.
 func waitsForEntry(in strategies.Input) bool {
 	return in.Entry != nil && !in.Entry.Open && in.State.Release == nil
 }

@@ -1,6 +1,8 @@
 package propose
 
 import (
+	"strings"
+
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -10,6 +12,7 @@ type Wanted struct {
 	Promotion *rollout.Promotion // nil if no gate is shut
 	Gate      int                // furthest shut gate
 	Revert    bool               // the head may have the rejected release
+	Unknown   bool               // whether an approval is wanted
 }
 
 // WantedBy returns an app's proposals.
@@ -17,7 +20,15 @@ func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
 	isRejected := s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject
-	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
+	w := Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
+	if e := in.Entry; e != nil && !e.Open && s.Held.Is(rollout.HeldStage) {
+		isRecorded := strings.HasPrefix(s.Held.Message, "release "+string(e.Release)+" ") &&
+			strings.HasSuffix(s.Held.Message, e.Hold)
+		if w.Unknown = e.Hold == ""; len(e.Versions) > 0 && isRecorded {
+			w.Promotion = entryOf(e.Release)
+		}
+	}
+	return w
 }
 
 // Plan decides the next step for a proposal.

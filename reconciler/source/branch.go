@@ -23,6 +23,8 @@ type Branch struct {
 	Tree         Snapshot
 	Config       *rollout.Config      // in force: of this commit, or else the last readable one
 	Freeze       *rollout.Freeze      // or nil
+	Fleet        *rollout.Fleet       // or nil
+	Unstaged     error                // why fleet.yaml is unusable and no app takes a change
 	Apps         []rollout.App        // sorted by name
 	InvalidNames []render.InvalidName // cannot be apps
 	Policy       *rollout.Policy      // in force, or nil
@@ -59,6 +61,9 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 		return nil, err
 	}
 	b.Freeze = freeze
+	if b.Fleet, b.Unstaged = ReadFleet(tree); b.Unstaged != nil && !rollout.IsInvalid(b.Unstaged) {
+		return nil, b.Unstaged
+	}
 	return b, nil
 }
 
@@ -85,7 +90,19 @@ func (b *Branch) Promoters(app string) string {
 
 // Calendar returns when an app's releases may advance.
 func (b *Branch) Calendar(app string) rollout.Calendar {
-	return cmp.Or(b.Config, &rollout.Config{}).CalendarOf(app, b.Freeze)
+	c := cmp.Or(b.Config, &rollout.Config{}).CalendarOf(app, b.Freeze)
+	if b.Fleet != nil {
+		c.Freeze = c.Freeze.Longer(b.Fleet.Freeze)
+	}
+	return c
+}
+
+// Stage returns the cluster's stage, or nil.
+func (b *Branch) Stage() *rollout.Stage {
+	if i := b.Fleet.StageOf(b.Cluster); i >= 0 {
+		return &b.Fleet.Stages[i]
+	}
+	return nil
 }
 
 // Removed returns a removed app's error. The app's objects stay, because a typo in a glob must not stop a service. Each
@@ -165,6 +182,19 @@ func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 		return nil, err
 	}
 	return rollout.ParseFreeze(file, data)
+}
+
+// ReadFleet returns nil without fleet.yaml.
+func ReadFleet(tree rollout.Tree) (*rollout.Fleet, error) {
+	data, found, err := ReadFile(tree, rollout.FleetPath)
+	if err != nil || !found {
+		return nil, err
+	}
+	clusters, err := Clusters(tree)
+	if err != nil {
+		return nil, err
+	}
+	return rollout.ParseFleet(data, clusters)
 }
 
 // ReadFile reads a file of a commit.

@@ -98,11 +98,16 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 // neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version
 // that ran before, or a version that a user must retry.
 func neverWaits(s rollout.State, head *rollout.Render) bool {
+	return s.Source == "" || s.Release != nil && s.Stable == nil || isBack(s, head)
+}
+
+// isBack is neverWaits without a first deployment.
+func isBack(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)
 	isReturn := s.Release != nil && s.Stable != nil && s.Stable.Hash == h
 	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
-	return s.Source == "" || s.Release != nil && s.Stable == nil || rejected || isReturn || isVerified
+	return rejected || isReturn || isVerified
 }
 
 // Member implements cohort.World.
@@ -166,7 +171,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 	head, ready := e.Head(app)
 	m.Stuck = head.Err != nil || s.Unhealthy != "" || s.Phase == rollout.Stalled || s.Rollback != nil && s.Rollback.Late ||
-		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldHook)
+		s.Held != nil && !s.Held.Is(rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldHook)
 	if r := head.Render; ready && r != nil {
 		_, rejected := s.IsRejected(r.Release())
 		m.Stuck = m.Stuck || rejected

@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// fleet has n apps that read a base, and their records.
-type fleet struct {
+// baseApps has n apps that read a base, and their records.
+type baseApps struct {
 	cohort.Index
 	commits map[string]commit
 	records map[string]rollout.State
@@ -29,9 +29,9 @@ type fleet struct {
 }
 
 // newFleet returns apps that are healthy at the commit "one". The commit "two" has another base.
-func newFleet(t testing.TB, n int) *fleet {
+func newFleet(t testing.TB, n int) *baseApps {
 	t.Helper()
-	f := &fleet{commits: map[string]commit{}, records: map[string]rollout.State{}, errs: map[string]error{},
+	f := &baseApps{commits: map[string]commit{}, records: map[string]rollout.State{}, errs: map[string]error{},
 		made: map[string]*rollout.Render{}}
 	files := map[string]string{config: configOf("- {path: apps/*}\n"), "base/web.yaml": "v1"}
 	for i := range n {
@@ -47,7 +47,7 @@ func newFleet(t testing.TB, n int) *fleet {
 }
 
 // head makes a commit with edits of the commit "one" the head.
-func (f *fleet) head(t testing.TB, id string, edits map[string]string) {
+func (f *baseApps) head(t testing.TB, id string, edits map[string]string) {
 	t.Helper()
 	f.commits[id] = f.commits["one"].with(id, edits)
 	b := open(t, f.commits[id], nil)
@@ -65,12 +65,12 @@ func (f *fleet) head(t testing.TB, id string, edits map[string]string) {
 	}
 }
 
-func (f *fleet) hashOf(app, commit string) rollout.Hash {
+func (f *baseApps) hashOf(app, commit string) rollout.Hash {
 	c := f.commits[commit]
 	return rollout.Hash("h1-" + rollout.Digest([]byte(c.files["base/web.yaml"]+c.files["apps/"+app+"/kustomization.yaml"]), 5))
 }
 
-func (f *fleet) render(app, commit string) *rollout.Render {
+func (f *baseApps) render(app, commit string) *rollout.Render {
 	if r := f.made[app+commit]; r != nil {
 		return r
 	}
@@ -82,7 +82,7 @@ func (f *fleet) render(app, commit string) *rollout.Render {
 	return r
 }
 
-func (f *fleet) headOf(app string) strategies.Head {
+func (f *baseApps) headOf(app string) strategies.Head {
 	if err := f.errs[app]; err != nil {
 		return strategies.Head{Err: err}
 	}
@@ -91,7 +91,7 @@ func (f *fleet) headOf(app string) strategies.Head {
 }
 
 // entry returns an app's entry now. Only waiting apps have one.
-func (f *fleet) entry(t testing.TB, app string, p *rollout.Promotion) *cohort.Entry {
+func (f *baseApps) entry(t testing.TB, app string, p *rollout.Promotion) *cohort.Entry {
 	t.Helper()
 	f.entries.Forget()
 	i := 0
@@ -104,7 +104,7 @@ func (f *fleet) entry(t testing.TB, app string, p *rollout.Promotion) *cohort.En
 }
 
 // last returns the app that enters last.
-func (f *fleet) last(t testing.TB) string {
+func (f *baseApps) last(t testing.TB) string {
 	t.Helper()
 	for _, a := range f.apps {
 		if e := f.entry(t, a.Name, nil); e != nil && e.Cohort == 3 {
@@ -118,37 +118,37 @@ func (f *fleet) last(t testing.TB) string {
 // TestEntriesOf checks which heads wait for a cohort. Rollbacks, reverts, verified versions and content that ran before never wait.
 func TestEntriesOf(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(f *fleet, s *rollout.State, app string)
+		change func(f *baseApps, s *rollout.State, app string)
 		waits  bool
 	}{
-		"a shared change": {func(*fleet, *rollout.State, string) {}, true},
-		"a release in flight": {func(f *fleet, s *rollout.State, _ string) {
+		"a shared change": {func(*baseApps, *rollout.State, string) {}, true},
+		"a release in flight": {func(f *baseApps, s *rollout.State, _ string) {
 			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Hash: "h1-other", Commit: "one"}
 		}, true},
-		"a first deployment": {func(_ *fleet, s *rollout.State, _ string) { *s = rollout.State{} }, false},
-		"a first deployment in flight": {func(_ *fleet, s *rollout.State, _ string) {
+		"a first deployment": {func(_ *baseApps, s *rollout.State, _ string) { *s = rollout.State{} }, false},
+		"a first deployment in flight": {func(_ *baseApps, s *rollout.State, _ string) {
 			s.Phase, s.Release, s.Stable = rollout.Progressing, s.Stable, nil
 		}, false},
-		"a revert": {func(f *fleet, s *rollout.State, app string) {
+		"a revert": {func(f *baseApps, s *rollout.State, app string) {
 			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Hash: "h1-bad", Commit: "one"}
 			s.Stable = &rollout.Release{Hash: f.hashOf(app, "two"), Commit: "two"}
 		}, false},
-		"a verified version": {func(f *fleet, s *rollout.State, app string) {
+		"a verified version": {func(f *baseApps, s *rollout.State, app string) {
 			s.Verified = []rollout.Hash{s.Stable.Hash, f.hashOf(app, "two")}
 		}, false},
-		"the stable version with another file": {func(f *fleet, s *rollout.State, app string) {
+		"the stable version with another file": {func(f *baseApps, s *rollout.State, app string) {
 			s.Stable.Hash, s.Verified = f.hashOf(app, "two"), []rollout.Hash{f.hashOf(app, "two")}
 		}, true},
-		"content that ran before": {func(f *fleet, s *rollout.State, app string) {
+		"content that ran before": {func(f *baseApps, s *rollout.State, app string) {
 			f.commits["zero"] = f.commits["two"].with("zero", map[string]string{"apps/" + app + "/kustomization.yaml": "namePrefix: a\n"})
 			s.Entered = &rollout.Entered{At: noon, Commit: "one", Was: "zero"}
 		}, false},
-		"a rejected version": {func(f *fleet, s *rollout.State, app string) {
+		"a rejected version": {func(f *baseApps, s *rollout.State, app string) {
 			s.Rejected = []rollout.Rejection{{Hash: f.hashOf(app, "two"), Commit: "two"}}
 		}, false},
-		"the commit of the head": {func(_ *fleet, s *rollout.State, _ string) { s.Source = "two" }, false},
-		"off":                    {func(f *fleet, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 0 }, false},
-		"few apps":               {func(f *fleet, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 12 }, false},
+		"the commit of the head": {func(_ *baseApps, s *rollout.State, _ string) { s.Source = "two" }, false},
+		"off":                    {func(f *baseApps, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 0 }, false},
+		"few apps":               {func(f *baseApps, _ *rollout.State, _ string) { f.entries.Branch.Config.Shared.Over = 12 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 12)
@@ -212,29 +212,29 @@ func TestEntriesOfOthers(t *testing.T) {
 		s.Release = &rollout.Release{Hash: "h1-new", Commit: "two", Since: noon.Add(-time.Minute)}
 	}
 	for name, tt := range map[string]struct {
-		change func(f *fleet, s *rollout.State, app string)
+		change func(f *baseApps, s *rollout.State, app string)
 		want   string // in the wait of an app of the last cohort
 	}{
-		"none has it": {func(*fleet, *rollout.State, string) {}, "0 of 2 apps have the same change"},
-		"in flight":   {func(_ *fleet, s *rollout.State, _ string) { in(s, rollout.Paused) }, "is Paused with the same change"},
-		"in flight and at an older commit": {func(_ *fleet, s *rollout.State, _ string) {
+		"none has it": {func(*baseApps, *rollout.State, string) {}, "0 of 2 apps have the same change"},
+		"in flight":   {func(_ *baseApps, s *rollout.State, _ string) { in(s, rollout.Paused) }, "is Paused with the same change"},
+		"in flight and at an older commit": {func(_ *baseApps, s *rollout.State, _ string) {
 			in(s, rollout.Progressing)
 			s.Source, s.Release.Commit = "one", "one"
 		}, "0 of 2 apps have"},
-		"unhealthy": {func(_ *fleet, s *rollout.State, _ string) { s.Source, s.Unhealthy = "two", "no pod is ready" }, "is Degraded with"},
-		"healthy":   {func(_ *fleet, s *rollout.State, _ string) { s.Source, s.Stable.Since = "two", noon }, "1 of 2 apps have"},
-		"rejected": {func(f *fleet, s *rollout.State, app string) {
+		"unhealthy": {func(_ *baseApps, s *rollout.State, _ string) { s.Source, s.Unhealthy = "two", "no pod is ready" }, "is Degraded with"},
+		"healthy":   {func(_ *baseApps, s *rollout.State, _ string) { s.Source, s.Stable.Since = "two", noon }, "1 of 2 apps have"},
+		"rejected": {func(f *baseApps, s *rollout.State, app string) {
 			s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: f.hashOf(app, "two"), Commit: "two"}}
 		}, "rejected the same change"},
-		"rejected at an older commit": {func(f *fleet, s *rollout.State, app string) {
+		"rejected at an older commit": {func(f *baseApps, s *rollout.State, app string) {
 			s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: "h1-own", Commit: "one"}}
 		}, "0 of 2 apps have"},
-		"rejects now": {func(_ *fleet, s *rollout.State, _ string) {
+		"rejects now": {func(_ *baseApps, s *rollout.State, _ string) {
 			in(s, rollout.Aborting)
 			s.Rollback = &rollout.Rollback{Reject: true, To: "one"}
 			s.Rejected = []rollout.Rejection{{Hash: "h1-new", Commit: "two"}}
 		}, "rejected the same change"},
-		"superseded": {func(_ *fleet, s *rollout.State, _ string) {
+		"superseded": {func(_ *baseApps, s *rollout.State, _ string) {
 			s.Entered = &rollout.Entered{At: noon.Add(-time.Hour), Commit: "two"}
 		}, "is Healthy with the same change"},
 	} {
@@ -258,7 +258,7 @@ func TestEntriesOfOthers(t *testing.T) {
 }
 
 // firstOf returns the app that enters first.
-func (f *fleet) firstOf(t testing.TB) string {
+func (f *baseApps) firstOf(t testing.TB) string {
 	t.Helper()
 	for _, a := range f.apps {
 		if e := f.entry(t, a.Name, nil); e != nil && e.Cohort == 1 {

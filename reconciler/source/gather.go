@@ -33,7 +33,7 @@ var ErrNotReady = errors.New("is still being read")
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
-		Entry: a.Entry, Place: a.Place,
+		Entry: a.Entry, Place: a.Place, Stage: a.Stage,
 	}
 	if a.State.Source != "" {
 		in.Source, err = g.RenderAt(ctx, in.App, a.State.Source)

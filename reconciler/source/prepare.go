@@ -16,7 +16,8 @@ type App struct {
 	Promotion *rollout.Promotion // nil without a usable file
 	Calendar  rollout.Calendar
 	State     rollout.State
-	Entry     *cohort.Entry // into a shared change at the head; nil if the app needs none
+	Stage     *rollout.Stage // of the cluster, or nil
+	Entry     *cohort.Entry  // into a shared change at the head; nil if the app needs none
 	Place     *rollout.Place
 }
 
@@ -39,10 +40,16 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		if p.File != nil && p.File.Forbidden == "" {
 			p.File.Forbidden = s.Ignored
 		}
-		if h := s.Held; h.Is(rollout.HeldContested) && h.Commit == head.Commit.ID {
+		isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet)
+		if h := s.Held; (h.Is(rollout.HeldContested) || isFirst) && h.Commit == head.Commit.ID {
 			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
 		}
 		t.Entry = recordedEntry(b, s, head, p.File)
+		if r := head.Render; t.Entry == nil && r != nil && b.Fleet.StageOf(b.Cluster) > 0 && s.Release != nil &&
+			s.Source != "" && r.Commit.ID != s.Source && !isBack(s, r) {
+			t.Entry = &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before", Commit: head.Commit}
+			t.Entry.Release = r.Version()
+		}
 	}
 	switch {
 	case t.Refused != nil:
@@ -60,7 +67,8 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	if head.Err != nil {
 		head.Render = nil
 	}
-	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s}
+	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s,
+		Stage: b.Stage()}
 	if head.Render != nil {
 		a.Entry = t.Entry
 	}
@@ -80,11 +88,19 @@ func idOf(b *Branch, file string) string {
 // recordedEntry returns the wait for a cohort that the record has for this head, or nil.
 func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
 	h := s.Held
-	if !h.Is(rollout.HeldCohort, rollout.HeldShared) || head.Render == nil {
+	isStaged := h.Is(rollout.HeldStage, rollout.HeldFleet)
+	if !isStaged && !h.Is(rollout.HeldCohort, rollout.HeldShared) || head.Render == nil {
 		return nil
 	}
 	version := head.Render.Version()
 	what, waits, _ := strings.Cut(h.Message, " waits for ")
+	if isStaged { // perhaps of an older commit than the head
+		if words := strings.Fields(what); len(words) > 1 && words[0] == "release" {
+			version = rollout.Hash(words[1])
+		}
+		return &cohort.Entry{Held: h.Reason, Open: opens(p, s, version), Waits: waits, Hold: waits,
+			Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
+	}
 	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
 		return nil // a newer head, which the reconciler has not read yet
 	}

@@ -32,6 +32,10 @@ type Reader struct {
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
+	of      struct {                   // see listed
+		commit string
+		apps   []rollout.App
+	}
 }
 
 // NewReader returns a Reader for a cluster's folder in .gitrollout.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -12,16 +13,11 @@ import (
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {
-	data, found, err := ReadFile(tree, rollout.ClusterPath)
+	of, err := ReadCluster(tree)
 	if err != nil {
 		return nil, err
 	}
-	of := &at
-	if found {
-		if of, err = rollout.ParseCluster(data); err != nil {
-			return nil, err
-		}
-	}
+	of = cmp.Or(of, &at)
 	of.UID = at.UID
 	of.Writer.Epoch++
 	edits := map[string][]byte{}

@@ -21,14 +21,9 @@ func ReadStates(tree Snapshot) (*States, error) {
 	if tree == nil {
 		return s, nil
 	}
-	data, found, err := ReadFile(tree, rollout.ClusterPath)
-	if err != nil {
-		return nil, err
-	}
-	if found {
-		if s.Cluster, err = rollout.ParseCluster(data); err != nil {
-			return nil, fmt.Errorf("state branch: %w", err)
-		}
+	var err error
+	if s.Cluster, err = ReadCluster(tree); err != nil {
+		return nil, fmt.Errorf("state branch: %w", err)
 	}
 	groups, err := ReadDir(tree, "apps")
 	if err != nil {
@@ -46,6 +41,15 @@ func ReadStates(tree Snapshot) (*States, error) {
 		}
 	}
 	return s, nil
+}
+
+// ReadCluster returns a state branch's owner, or nil without cluster.yaml.
+func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
+	data, found, err := ReadFile(tree, rollout.ClusterPath)
+	if err != nil || !found {
+		return nil, err
+	}
+	return rollout.ParseCluster(data)
 }
 
 // Files returns the state files' blob ids by app.

@@ -25,6 +25,7 @@ func kinds() []kind {
 		{"config", "Config", "The apps of a cluster: .gitrollout/<cluster>/config.yaml", fileSchema},
 		{"promotion", "Promotion", "A decision about a release: .gitrollout/<cluster>/promote/<app>.yaml", fileSchema},
 		{"freeze", "Freeze", "A time without releases: .gitrollout/<cluster>/freeze.yaml", fileSchema},
+		{"fleet", "Fleet", "The stages of all clusters: .gitrollout/fleet.yaml", fileSchema},
 		{"policy", "Policy", "What the apps of a cluster may do: the file for gitrollout run --policy", fileSchema},
 		{"vendor", "Vendor", "Remote sources to vendor: vendor.yaml", fileSchema},
 		{"rollout", rollout.APIVersion, "How a Deployment is released", rolloutSchema},

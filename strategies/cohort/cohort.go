@@ -182,6 +182,11 @@ type Entry struct {
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
+
+	Held rollout.HeldReason // while an app waits for a stage; "" for a cohort
+	Note string             // about an open entry, for users
+	// Versions are the releases to approve for a stage, by cluster, if this cluster proposes them.
+	Versions map[string]rollout.Hash
 }
 
 // Differs reports whether an app with the entry o must decide again.

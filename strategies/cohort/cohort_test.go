@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -157,9 +158,7 @@ func TestEntry(t *testing.T) {
 		if tt.want.Hold == "" {
 			tt.want.Hold = tt.want.Waits
 		}
-		if got != tt.want {
-			t.Errorf("%s:\n got: %+v\nwant: %+v", name, got, tt.want)
-		}
+		compare.CheckNamed(t, name, tt.want, got)
 	}
 }
 

@@ -161,6 +161,8 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	} {
 		protected, err := forge.IsProtected(ctx, g.Forge, *g.Branch.Config.Forge, b.name)
 		switch {
+		case g.Branch.Config.StateRepo != "" && b.name == g.Branch.Config.StateBranch:
+			e.Add("forge.protection", Unknown, fmt.Sprintf(b.fix, b.name), "%s is in another repository", b.name)
 		case g.Heads.State == "" && b.name == g.Branch.Config.StateBranch:
 			e.Add("forge.protection", Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
 		case err != nil:

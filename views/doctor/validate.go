@@ -111,10 +111,14 @@ func Check(
 		return r, err
 	}
 	r.Allow = allowing(config, beyond)
-	if _, err := source.ReadFreeze(tree, cluster); rollout.IsInvalid(err) {
-		r.Errors = append(r.Errors, rollout.ProblemOf(err))
-	} else if err != nil {
-		return r, err
+	_, unfrozen := source.ReadFreeze(tree, cluster)
+	_, unstaged := source.ReadFleet(tree)
+	for _, err := range []error{unfrozen, unstaged} {
+		if rollout.IsInvalid(err) {
+			r.Errors = append(r.Errors, rollout.ProblemOf(err))
+		} else if err != nil {
+			return r, err
+		}
 	}
 	return r, r.checkPromotions(tree, known)
 }

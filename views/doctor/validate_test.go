@@ -93,6 +93,10 @@ func TestCheck(t *testing.T) {
 		"a freeze that is wrong": {tree(".gitrollout/prod/freeze.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"),
 			"error .gitrollout/prod/freeze.yaml: reason: is missing; " +
 				"say why nothing is to be released: waiting users will read it\n" + ok},
+		"stages that are wrong": {tree(".gitrollout/fleet.yaml",
+			"apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: dev, clusters: [dev]}\n"),
+			"error .gitrollout/fleet.yaml: stages[0].clusters[0]: \"dev\" is not a cluster: .gitrollout/dev/config.yaml does not exist; " +
+				"name one of prod\n" + ok},
 		"a promotion": {tree(promotions+"shop.yaml", promotes), ok},
 		"of no app":   {tree(promotions+"cart.yaml", promotes), "warning " + promotions + "cart.yaml: cluster prod has no app \"cart\"\n" + ok},
 		"that is wrong": {tree(promotions+"shop.yaml", promotes+"trough: 1\n"),

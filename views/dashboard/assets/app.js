@@ -55,7 +55,7 @@ const versionOf = (r) => [images(app.shortImages[r.hash || '']), ' ', dotted(r.s
 const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, versionOf(r))];
 
 function title() {
-  const held = app.held && ({ ReleasesClosed: 'waiting', HookRuns: 'running hooks', WaitsForCohort: 'waiting' }[app.held.reason] || 'held');
+  const held = app.held && ({ ReleasesClosed: 'waiting', HookRuns: 'running hooks', WaitsForCohort: 'waiting', Stage: 'waiting' }[app.held.reason] || 'held');
   return [h('div', { class: 'titleline' }, h('h1', {}, app.app), h('span', {}, phaseOf(app.phase, held)),
     h('span', { class: 'dim mono' }, app.path)),
     app.reason && h('p', { class: 'dim' }, app.reason),

@@ -1,0 +1,95 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// At returns a Repo for another repository on r's server, with r's mirror and credentials. For url "", At returns r.
+func At(r *Repo, url string) (*Repo, error) {
+	if url == "" {
+		return r, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if twin := r.twins[url]; twin != nil {
+		return twin, nil
+	}
+	remote, _, err := wire.ParseRemote(url)
+	if err != nil {
+		return nil, err
+	}
+	if !remote.IsBeside(r.remote) { // another server must not get the credentials
+		return nil, fmt.Errorf("%s is not on the server of %s", remote, r.remote)
+	}
+	twin := *r
+	twin.remote, twin.raced = remote, new(atomic.Bool)
+	twin.looking, twin.bringing, twin.pushing = newLane(), newLane(), newLane()
+	if twin.server, err = wire.Open(remote, r.opts.Auth, r.opts.MaxBytes); err != nil {
+		return nil, err
+	}
+	r.twins[url] = &twin
+	return &twin, nil
+}
+
+// keepStateAt moves the state branch to another repository, "" for r's own.
+func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
+	var at *Repo
+	if url != "" && r.refs == headsPrefix { // else users fetch the branch into their clone
+		if at, err = At(r, url); err != nil {
+			return false, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if moved = branch != r.stateRef || at != r.stateAt; moved {
+		r.stateRef, r.stateAt, r.heads.State = branch, at, ""
+	}
+	return moved, nil
+}
+
+// holder returns the Repo that has a branch.
+func holder(r *Repo, branch string) *Repo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stateAt != nil && strings.TrimPrefix(branch, headsPrefix) == r.stateRef {
+		return r.stateAt
+	}
+	return r
+}
+
+// holders returns the Repos that may have a commit, the likelier one first.
+func holders(r *Repo, commit plumbing.Hash) []*Repo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.stateAt == nil || r.stateAt == r:
+		return []*Repo{r}
+	case commit.String() == r.heads.State:
+		return []*Repo{r.stateAt, r}
+	}
+	return []*Repo{r, r.stateAt}
+}
+
+// lookUpState looks up the state branch in another repository, and downloads a moved head.
+func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
+	r.mu.Lock()
+	at, branch, known := r.stateAt, r.stateRef, r.heads.State
+	r.mu.Unlock()
+	if at == nil {
+		return nil
+	}
+	heads, err := branchesAt(ctx, at, map[string]string{branch: known})
+	if err != nil {
+		return fmt.Errorf("stateRepo %s: %w", at.remote, err)
+	}
+	found.State = heads[branch]
+	return nil
+}

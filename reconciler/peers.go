@@ -1,0 +1,299 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// peers holds the records of other clusters while apps wait for these records. Passes only ask; refresh reads Git.
+type peers struct {
+	*Options
+	current func() *gitView
+	touch   func(app string)
+	wanted  chan struct{} // a refresh
+
+	mu       sync.Mutex
+	clusters map[string]*peer
+	asked    map[string][]peerRecord // by waiting app
+}
+
+type peerRecord struct{ cluster, app string }
+
+// peer is another cluster's state branch.
+type peer struct {
+	reader       *source.Reader
+	repo, branch string // repo: "" for the users' repository
+	head         string
+	owner        rollout.Cluster
+	tree         Snapshot             // nil with err
+	err          error                // source.ErrNotReady before the first refresh
+	states       map[string]peerState // by app, as last read; nil while no app waits
+}
+
+type peerState struct {
+	id    string // blob id; "" without a state file
+	state rollout.State
+	err   error
+}
+
+func unread(cluster string) error {
+	return fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady)
+}
+
+// of returns the records of other clusters for one app, whose earlier questions it drops. When a record changes that
+// the app has read, the app becomes due.
+func (p *peers) of(app string) source.Peers {
+	p.forget(app)
+	return recordsFor{p, app}
+}
+
+func (p *peers) forget(app string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, app)
+}
+
+type recordsFor struct {
+	*peers
+	app string
+}
+
+// States implements source.Peers. It also returns an error if the record of this app is unreadable.
+func (r recordsFor) States(cluster string) (func(app string) (rollout.State, bool), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Options.Branches == nil {
+		return nil, errors.New("this process reads no state branches of other clusters")
+	}
+	k := r.clusters[cluster]
+	if k == nil {
+		k = &peer{reader: source.NewReader(cluster, nil), err: unread(cluster)}
+		r.clusters[cluster] = k
+	}
+	if k.states == nil {
+		k.states = map[string]peerState{}
+		offer(r.wanted, struct{}{})
+	}
+	own := r.ask(k, peerRecord{cluster, r.app})
+	if err := errors.Join(k.err, own.err); err != nil {
+		return nil, err
+	}
+	return func(app string) (rollout.State, bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s := r.ask(k, peerRecord{cluster, app})
+		if s.err != nil || k.err != nil {
+			return rollout.State{App: app}, true // "false" would mean that the cluster lacks the app
+		}
+		return s.state, s.id != ""
+	}, nil
+}
+
+func (r recordsFor) ask(k *peer, of peerRecord) peerState {
+	if !slices.Contains(r.asked[r.app], of) {
+		r.asked[r.app] = append(r.asked[r.app], of)
+	}
+	if k.err == nil {
+		k.states[of.app] = k.read(of.app)
+	}
+	return k.states[of.app]
+}
+
+// read parses a state file again only after a change.
+func (k *peer) read(app string) peerState {
+	was, file := k.states[app], rollout.StatePath(app)
+	entry, found, err := k.tree.Lookup(file)
+	switch {
+	case err == nil && !found:
+		return peerState{}
+	case err == nil && was.err == nil && was.id == entry.ID:
+		return was
+	}
+	next := peerState{id: entry.ID, state: was.state}
+	data, err := k.tree.ReadBlob(entry.ID)
+	var is *rollout.State
+	if err == nil {
+		is, err = rollout.ParseState(file, data)
+	}
+	switch {
+	case err != nil:
+		next.err = k.problem(err.Error(), "")
+	case is.Serial < was.state.Serial:
+		next.err = k.rewritten(fmt.Sprintf("the serial of %s was %d and is %d", app, was.state.Serial, is.Serial))
+	default:
+		next.state = *is
+	}
+	return next
+}
+
+func (k *peer) problem(what, fix string) error {
+	return &rollout.InvalidError{File: "state branch " + k.branch, Msg: what, Fix: fix}
+}
+
+func (k *peer) rewritten(how string) error {
+	return k.problem("was rewritten: "+how, "restore its former commit with git push --force, or restart this gitrollout")
+}
+
+// refresh looks up the state branches for which apps wait, in one request for each repository. It makes apps due whose
+// answers changed. Only one goroutine calls refresh.
+func (p *peers) refresh(ctx context.Context) (err error) {
+	known := p.known()
+	branches := map[string]map[string]string{} // heads by repository and branch
+	for _, k := range known {
+		if k.err != nil {
+			continue
+		}
+		if branches[k.repo] == nil {
+			branches[k.repo] = map[string]string{}
+		}
+		branches[k.repo][k.branch] = k.head
+	}
+	failed := map[string]error{}
+	for _, repo := range sortedKeys(branches) {
+		branches[repo], failed[repo] = p.Options.Branches.Branches(ctx, repo, branches[repo])
+		err = errors.Join(err, failed[repo])
+		Heartbeat(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cluster := range sortedKeys(known) {
+		k, was, now := p.clusters[cluster], *p.clusters[cluster], known[cluster]
+		k.repo, k.branch, k.tree, k.err = now.repo, now.branch, nil, now.err
+		if k.err == nil {
+			k.err = p.take(cluster, k, branches[k.repo][k.branch], failed[k.repo])
+		}
+		p.wake(cluster, was, k)
+	}
+	return err
+}
+
+// known drops the records of clusters for which no app waits. It returns copies of the others, with their branches.
+func (p *peers) known() map[string]peer {
+	v := p.current()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waited, known := map[string]bool{}, map[string]peer{}
+	for _, asked := range p.asked {
+		for _, of := range asked {
+			waited[of.cluster] = true
+		}
+	}
+	for cluster, k := range p.clusters {
+		if !waited[cluster] {
+			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
+			continue
+		}
+		if k.states == nil { // an app asked by an earlier answer of States
+			k.states = map[string]peerState{}
+		}
+		next := *k
+		config, err := k.reader.ConfigAt(v.branch.Tree)
+		if next.err = err; err == nil {
+			next.repo, next.branch = config.StateRepo, config.StateBranch
+		} else if invalid, is := errors.AsType[*rollout.InvalidError](err); is {
+			invalid.Fix = "correct the file, or take cluster " + cluster + " out of its stage"
+		}
+		known[cluster] = next
+	}
+	return known
+}
+
+// take checks a state branch's head. failed is the error of the look-up.
+func (p *peers) take(cluster string, k *peer, head string, failed error) error {
+	if failed != nil {
+		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)
+	}
+	if head == "" {
+		return k.problem("does not exist", "run gitrollout in cluster "+cluster+", or take the cluster out of its stage")
+	}
+	tree, held := p.Options.Branches.Held(head)
+	if !held {
+		return k.problem("commit "+rollout.ShortID(head)+" was fetched, but the mirror lacks it", "")
+	}
+	if p.BelievePeer != nil {
+		if err := p.BelievePeer(cluster, tree); err != nil {
+			return k.problem(fmt.Sprintf("commit %s is not signed by cluster %s: %v", rollout.ShortID(head), cluster, err),
+				"run gitrollout there with --signing-key and --verify-state, and add its key to the file of --verify-fleet")
+		}
+	}
+	switch owner, err := source.ReadCluster(tree); {
+	case err != nil:
+		return k.problem(err.Error(), "")
+	case owner == nil:
+		return k.problem("has no "+rollout.ClusterPath, "")
+	case owner.Cluster != cluster:
+		return k.problem("belongs to cluster "+owner.Cluster+", not "+cluster,
+			"set stateBranch in "+rollout.ConfigPath(cluster))
+	case owner.UID == k.owner.UID && owner.Writer.Epoch < k.owner.Writer.Epoch:
+		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
+	case owner.UID != k.owner.UID:
+		clear(k.states) // another cluster under this name counts its serials anew
+		fallthrough
+	default:
+		k.head, k.tree, k.owner = head, tree, *owner
+	}
+	return nil
+}
+
+// wake makes the apps due that have read another answer.
+func (p *peers) wake(cluster string, was peer, k *peer) {
+	isSame := (was.err == nil) == (k.err == nil) && (k.err == nil || rollout.SameText(was.err.Error(), k.err.Error()))
+	switch {
+	case isSame && k.err != nil:
+		k.err = was.err // the server's message changes with each try
+		return
+	case isSame && was.head == k.head:
+		return
+	}
+	for app, asked := range p.asked {
+		if slices.ContainsFunc(asked, func(of peerRecord) bool {
+			return of.cluster == cluster && (!isSame || k.isNew(of.app))
+		}) {
+			p.touch(app)
+		}
+	}
+}
+
+// isNew reports whether an app's state file has changed since the last read.
+func (k *peer) isNew(app string) bool {
+	entry, found, err := k.tree.Lookup(rollout.StatePath(app))
+	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
+}
+
+// answer refreshes if an app waits for its first answer, for callers of RunOnce.
+func (p *peers) answer(ctx context.Context) (any bool, err error) {
+	select {
+	case <-p.wanted:
+		return true, p.refresh(ctx)
+	default:
+		return false, nil
+	}
+}
+
+// pumpPeers reads the state branches of other clusters on request.
+func (r *Reconciler) pumpPeers(ctx context.Context) {
+	const what = "state branches of other clusters"
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.peers.wanted:
+		}
+		select { // gather, so that one request looks up all branches that an app needs
+		case <-ctx.Done():
+			return
+		case <-time.After(gathering):
+		}
+		err := r.watchdog.during(ctx, what, r.peers.refresh)
+		if ctx.Err() == nil {
+			r.errorLog.about(what, err)
+		}
+	}
+}

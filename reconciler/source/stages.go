@@ -1,0 +1,283 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+	"gitrollout.dev/gitrollout/strategies/fleet"
+)
+
+// mostBack limits the commits among which an app looks for a proven one.
+const mostBack = 500
+
+// afterUnread is the time until the next try if an answer is not ready.
+const afterUnread = 5 * time.Second
+
+// Stages decides which commit each app of a cluster follows, by fleet.yaml and by the records of the stage before.
+type Stages struct {
+	Reader *Reader
+	Peers  Peers // nil: no record of another cluster counts
+	// Line returns the commits from one to the branch's head along first parents, oldest first; nil if there are too many.
+	Line func(b *Branch, app, from string) ([]Snapshot, error)
+	// Inputs identifies an app's content in a cluster at a commit.
+	Inputs func(cluster, app, commit string) (fleet.Inputs, error)
+	Render func(app rollout.App, commit string) (*rollout.Render, error)
+	Tree   func(commit string) (Snapshot, error)
+
+	lists map[string]candidates // by app
+}
+
+// candidates caches the candidates of an app.
+type candidates struct {
+	from, head, main string
+	all              []fleet.Candidate
+}
+
+// Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. While an
+// answer is not ready, the entry leaves the record unchanged. Without a commit to stay at, there is an error too.
+func (x *Stages) Of(
+	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
+) (strategies.Head, *cohort.Entry, error) {
+	if b.Unstaged == nil && b.Stage() == nil || head.Err != nil || head.Render == nil ||
+		head.Render.Commit.ID == s.Source || isBack(s, head.Render) {
+		return head, nil, nil
+	}
+	was, err := x.Render(app, s.Source)
+	var unknown error
+	if err == nil && was.Digest == head.Render.Digest {
+		return head, nil, nil
+	}
+	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(b.Config.Interval)}, isGone(err)
+	switch {
+	case errors.Is(err, ErrNotReady):
+		e.Waits = "the app's commit"
+		return head, e, nil
+	case b.Unstaged != nil:
+		e.Held, e.Waits = rollout.HeldFleet, "usable stages: "+b.Unstaged.Error()
+		e.Hold = e.Waits
+	default:
+		w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was, p: p, records: map[string]record{}}
+		w.promoted = p != nil && p.Decision == rollout.Promote && (s.Stable == nil || p.Release != s.Stable.Hash) &&
+			(p.Through == rollout.ThroughEntry || p.Through == rollout.Full)
+		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name, Promoted: w.promoted}
+		choice, err := place.Choose(w, s, now)
+		next := head
+		if err == nil && choice.Commit != head.Render.Commit.ID {
+			next, err = x.headAt(app, choice.Commit)
+		}
+		if err == nil && choice.Proposes {
+			e.Versions, err = x.versions(b, app.Name, choice.Commit)
+		}
+		if err != nil {
+			e.Waits, e.Due, unknown = "the records of other clusters", now.Add(afterUnread), err
+		} else {
+			head, e.Open, e.Note, e.Waits, e.Hold = next, choice.Waits == "", choice.Note, choice.Waits, choice.Hold
+		}
+	}
+	if e.Commit = head.Commit; head.Render != nil {
+		if e.Release = head.Render.Version(); e.Versions != nil {
+			e.Versions[b.Cluster] = e.Release
+		}
+	}
+	e.Open = e.Open || opens(p, s, e.Release)
+	switch {
+	case e.Open || !isBare:
+		return head, e, nil
+	case unknown == nil:
+		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: "waits for " + e.Hold}
+	}
+	return head, e, unknown
+}
+
+// versions returns an app's versions at a commit in the stage's clusters.
+func (x *Stages) versions(b *Branch, app, commit string) (map[string]rollout.Hash, error) {
+	all := map[string]rollout.Hash{}
+	for _, cluster := range b.Stage().Clusters {
+		in, err := x.Inputs(cluster, app, commit)
+		if err != nil {
+			return nil, err
+		}
+		if in.Version != "" {
+			all[cluster] = in.Version
+		}
+	}
+	return all, nil
+}
+
+// headAt returns an older commit as the head, with the checks of a head.
+func (x *Stages) headAt(app rollout.App, commit string) (head strategies.Head, err error) {
+	tree, err := x.Tree(commit)
+	if err != nil {
+		return head, err
+	}
+	head.Commit = tree.Commit()
+	if head.Render, head.Err = x.Render(app, commit); head.Err == nil {
+		head.Err = x.Reader.allow(tree, head.Render)
+	}
+	if head.Err != nil {
+		head.Render = nil
+	}
+	if errors.Is(head.Err, ErrNotReady) {
+		return head, head.Err
+	}
+	return head, nil
+}
+
+// record is an answer of Peers about one app.
+type record struct {
+	state   rollout.State
+	problem string
+	err     error
+}
+
+// stageWorld is a fleet.World about one app.
+type stageWorld struct {
+	*Stages
+	b         *Branch
+	app       rollout.App
+	s         rollout.State
+	head, was *rollout.Render // was is nil if the app's commit is not available
+	p         *rollout.Promotion
+	promoted  bool              // p may let the app enter
+	records   map[string]record // by cluster
+}
+
+// Candidates implements fleet.World. The head's commit is the last that changed the app.
+func (w *stageWorld) Candidates() ([]fleet.Candidate, error) {
+	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
+	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
+		return known.all, nil
+	}
+	from, files := c.head, append(slices.Clone(w.head.Files), rollout.ConfigPath(w.b.Cluster))
+	if w.was != nil {
+		from, files = c.from, append(files, w.was.Files...)
+	}
+	line, err := w.Line(w.b, w.app.Name, from)
+	if err != nil {
+		return nil, err
+	}
+	line = line[max(0, len(line)-mostBack-1):]
+	ids := rollout.Mapped(line, func(s Snapshot) string { return s.Commit().ID })
+	end := slices.Index(ids, c.head)
+	c.all = []fleet.Candidate{{Commit: c.head}}
+	if end >= 0 {
+		c.all[0].Same = ids[end+1:]
+	}
+	for i := end - 1; i > 0; i-- {
+		changes, err := differ(line[i-1], line[i], files)
+		if err != nil {
+			return nil, err
+		}
+		if changes {
+			c.all, end = append(c.all, fleet.Candidate{Commit: ids[i], Same: ids[i+1 : end]}), i
+		}
+	}
+	if w.lists == nil {
+		w.lists = map[string]candidates{}
+	}
+	w.lists[w.app.Name] = c
+	return c.all, nil
+}
+
+func differ(a, b Snapshot, files []string) (bool, error) {
+	for _, file := range files {
+		was, _, err := a.Lookup(file)
+		is, _, failed := b.Lookup(file)
+		if err = cmp.Or(err, failed); err != nil || was.ID != is.ID {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// Record implements fleet.World.
+func (w *stageWorld) Record(cluster string) (rollout.State, string, error) {
+	r, known := w.records[cluster]
+	if !known {
+		if w.Peers == nil {
+			r.problem = "this process reads no other cluster's record"
+		} else if states, err := w.Peers.States(cluster); errors.Is(err, ErrNotReady) {
+			r.err = err
+		} else if err != nil {
+			r.problem = rollout.OneLine(err.Error())
+		} else {
+			r.state, _ = states(w.app.Name)
+		}
+		w.records[cluster] = r
+	}
+	return r.state, r.problem, r.err
+}
+
+// Inputs implements fleet.World.
+func (w *stageWorld) Inputs(cluster, commit string) (fleet.Inputs, error) {
+	return w.Stages.Inputs(cluster, w.app.Name, commit)
+}
+
+// Approved implements fleet.World.
+func (w *stageWorld) Approved(commit string) (bool, error) {
+	if !w.promoted {
+		return false, nil
+	}
+	in, err := w.Inputs(w.b.Cluster, commit)
+	return in.Version != "" && opens(w.p, w.s, in.Version), err
+}
+
+// InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be
+// built equals nothing else.
+func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err error) {
+	app, listed, err := r.listed(tree, name)
+	var built *rollout.Render
+	if err == nil && listed {
+		app.Sealed = true
+		built, err = r.renderer.Render(tree, app, tree.Commit())
+	}
+	switch {
+	case rollout.IsInvalid(err):
+		return fleet.Inputs{Files: "unusable at " + tree.Commit().ID}, nil
+	case err != nil || !listed:
+		return in, err
+	}
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "%+v\n", app)
+	for _, file := range built.Files {
+		entry, _, err := tree.Lookup(file)
+		if err != nil {
+			return in, err
+		}
+		fmt.Fprintln(&text, file, entry.ID)
+	}
+	if in.Files = rollout.Digest([]byte(text.String()), 16); len(built.Unopened) == 0 {
+		in.Objects, in.Version = built.Digest, built.Version()
+	}
+	return in, nil
+}
+
+// listed returns an app of a commit's configuration. It caches the apps of the last commit.
+func (r *Reader) listed(tree Snapshot, name string) (app rollout.App, is bool, err error) {
+	r.mu.Lock()
+	of := r.of
+	r.mu.Unlock()
+	if id := tree.Commit().ID; of.commit != id {
+		config, err := r.ConfigAt(tree)
+		if err != nil {
+			return app, false, err
+		}
+		of.commit = id
+		if of.apps, _, err = render.FindAll(tree, config); err != nil {
+			return app, false, err
+		}
+		r.mu.Lock()
+		r.of = of
+		r.mu.Unlock()
+	}
+	app, is = rollout.Find(of.apps, func(a rollout.App) bool { return a.Name == name })
+	return app, is, nil
+}

@@ -1,0 +1,192 @@
+package source
+
+import (
+	"errors"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
+	"gitrollout.dev/gitrollout/strategies/fleet"
+)
+
+const fleetHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n"
+
+// TestFleetOfABranch checks the stage and the freeze that fleet.yaml gives a cluster. The longer of two freezes counts. An unusable file
+// leaves the branch readable.
+func TestFleetOfABranch(t *testing.T) {
+	prod := "- {name: prod, clusters: ['pro?'], maxUpdate: 1}\n"
+	b := changed(t, map[string]string{rollout.FleetPath: fleetHead + prod + "freeze: {reason: sale, until: 2027-01-01T00:00:00Z}\n"})
+	if s := b.Stage(); s == nil || s.Name != "prod" || b.Unstaged != nil {
+		t.Errorf("stage %+v, %v", s, b.Unstaged)
+	}
+	compare.CheckNamed(t, "freeze", "sale", b.Calendar("shop").Freeze.Reason)
+	b = changed(t, map[string]string{rollout.FleetPath: fleetHead + prod + "freeze: {reason: sale, until: 2027-01-01T00:00:00Z}\n",
+		rollout.FreezePath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\n"})
+	compare.CheckNamed(t, "the longer freeze", "holidays", b.Calendar("shop").Freeze.Reason)
+	b = changed(t, map[string]string{rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n"})
+	if b.Stage() != nil || !rollout.IsInvalid(b.Unstaged) || len(b.Apps) != 2 {
+		t.Errorf("an unusable fleet.yaml: %+v", b)
+	}
+	if b = changed(t, nil); b.Fleet != nil || b.Unstaged != nil || b.Calendar("shop").Freeze != nil {
+		t.Errorf("without fleet.yaml: %+v", b)
+	}
+}
+
+// TestInputsAt checks which commits have the same inputs of an app: no other app's files count, and all files that the build reads do. An
+// app that is not listed has no inputs, and content that cannot be built equals nothing.
+func TestInputsAt(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
+	was := first.with("one", map[string]string{config: configOf("- {path: apps/*, namespace: shops, directory: {}}\n"),
+		"apps/shop/kustomization.yaml": "", "apps/shop/shop.yaml": manifest})
+	for name, tt := range map[string]struct {
+		edits map[string]string
+		same  bool
+	}{
+		"another app":         {map[string]string{"apps/till/kustomization.yaml": "resources: []\n# comment\n"}, true},
+		"a changed object":    {map[string]string{"apps/shop/shop.yaml": manifest + "data: {a: b}\n"}, false},
+		"a comment":           {map[string]string{"apps/shop/shop.yaml": "# comment\n" + manifest}, true},
+		"another file":        {map[string]string{"apps/shop/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"}, false},
+		"another namespace":   {map[string]string{config: configOf("- {path: apps/*, namespace: others, directory: {}}\n")}, false},
+		"an error":            {map[string]string{"apps/shop/shop.yaml": "kind: [\n"}, false},
+		"no configuration":    {map[string]string{config: ""}, false},
+		"an app less":         {map[string]string{config: configOf("- {path: apps/till, namespace: shops}\n")}, false},
+		"another cluster":     {map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n")}, true},
+		"a promotion of prod": {map[string]string{rollout.PromotionPath("prod", "shop"): "decision: hold\n"}, true},
+	} {
+		reader := func() *Reader { return NewReader("prod", render.New(render.InProcess{})) } // without a cache, as folders have no ids
+		a, err := reader().InputsAt(was, "shop")
+		must(t, err)
+		b, err := reader().InputsAt(was.with("two", tt.edits), "shop")
+		must(t, err)
+		compare.CheckNamed(t, name, tt.same, a.Same(b))
+		compare.CheckNamed(t, name+", listed", name != "an app less", b != fleet.Inputs{})
+	}
+}
+
+// TestPrepareInAStage checks the input of commands, which read no other cluster: waits for a stage are in the record. While a release is in
+// flight, a newer commit waits too, unless the commit returns to the stable version.
+func TestPrepareInAStage(t *testing.T) {
+	b := changed(t, map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
+		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod], requiredSoakTime: 1h}\n"})
+	w := rollout.Workload{Namespace: "shops", Name: "shop"}
+	head := func(hash rollout.Hash) strategies.Head {
+		c := rollout.Commit{ID: "changed", Author: "Ann"}
+		return strategies.Head{Commit: c, Render: &rollout.Render{Commit: c, Specs: []rollout.Spec{{Workload: w}},
+			Templates: map[rollout.Workload]rollout.Hash{w: hash}}}
+	}
+	stable := &rollout.Release{Hash: rollout.ReleaseHash(map[rollout.Workload]rollout.Hash{w: "h1-a"}), Commit: "first"}
+	rest := rollout.State{Phase: rollout.Healthy, Source: "first", Stable: stable}
+	flight := rollout.State{Phase: rollout.Paused, Source: "second", Stable: stable, Release: &rollout.Release{Hash: "h1-c"}}
+	held := func(reason rollout.HeldReason, message string) rollout.State {
+		s := rest
+		s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "older", Author: "Bob"}
+		return s
+	}
+	entry := func(p *rollout.Promotion) *rollout.Promotion {
+		p.Decision, p.Through = rollout.Promote, rollout.ThroughEntry
+		return p
+	}
+	for name, tt := range map[string]struct {
+		state rollout.State
+		head  strategies.Head
+		p     *rollout.Promotion
+		want  *cohort.Entry
+	}{
+		"at rest": {rest, head("h1-b"), nil, nil},
+		"held": {held(rollout.HeldStage, "release h1-x of older by Bob waits for stage dev"), head("h1-b"), nil,
+			&cohort.Entry{Held: rollout.HeldStage, Waits: "stage dev", Hold: "stage dev", Release: "h1-x",
+				Commit: rollout.Commit{ID: "older", Author: "Bob"}}},
+		"held, with a promotion": {held(rollout.HeldStage, "release h1-x of older by Bob waits for stage dev"), head("h1-b"),
+			entry(&rollout.Promotion{Release: "h1-x", Digest: "d"}), &cohort.Entry{Held: rollout.HeldStage, Open: true, Waits: "stage dev",
+				Hold: "stage dev", Release: "h1-x", Commit: rollout.Commit{ID: "older", Author: "Bob"}}},
+		"no stages": {held(rollout.HeldFleet, "release h1-x of older by Bob waits for usable stages: x"), head("h1-b"), nil,
+			&cohort.Entry{Held: rollout.HeldFleet, Waits: "usable stages: x", Hold: "usable stages: x", Release: "h1-x",
+				Commit: rollout.Commit{ID: "older", Author: "Bob"}}},
+		"in flight": {flight, head("h1-b"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
+			Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
+		"in flight, a revert": {flight, head("h1-a"), nil, nil},
+	} {
+		a := Prepare(b, b.Apps[0], tt.state, tt.head, Promotion{File: tt.p}, Trust{})
+		compare.CheckNamed(t, name, tt.want, a.Entry)
+		compare.CheckNamed(t, name+", stage", "prod", a.Stage.Name)
+	}
+	first := rollout.State{Phase: rollout.Pending}
+	first.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "waits for stage dev", Commit: "changed"}
+	if a := Prepare(b, b.Apps[0], first, head("h1-b"), Promotion{}, Trust{}); rollout.ReasonOf(a.Head.Err) != rollout.HeldStage {
+		t.Errorf("a first deployment: %v", a.Head.Err)
+	}
+}
+
+// unready answers questions of Stages. Missing answers are not ready.
+type unready map[string]rollout.State
+
+func (u unready) States(cluster string) (func(app string) (rollout.State, bool), error) {
+	s, has := u[cluster]
+	if !has {
+		return nil, ErrNotReady
+	}
+	return func(string) (rollout.State, bool) { return s, true }, nil
+}
+
+// TestStagesOf checks the answers about a head: without an answer of another cluster, an app at rest stays as it is, and a new app has an
+// error. The commits of the app's folder alone are candidates.
+func TestStagesOf(t *testing.T) {
+	files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
+		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"}
+	line := []Snapshot{first.with("c1", files)}
+	for _, c := range []struct{ id, file string }{{"c2", "apps/shop/a"}, {"c3", "apps/till/a"}, {"c4", "apps/shop/b"}, {"c5", "README"}} {
+		line = append(line, line[len(line)-1].(commit).with(c.id, map[string]string{c.file: c.id}))
+	}
+	b := open(t, line[4], nil)
+	app, listed := b.Find("shop")
+	if !listed {
+		t.Fatal("no shop")
+	}
+	renderOf := func(id string) *rollout.Render {
+		return &rollout.Render{Commit: rollout.Commit{ID: id}, Files: []string{"apps/shop/a", "apps/shop/b"}, Digest: id}
+	}
+	peers := unready{}
+	x := &Stages{Reader: NewReader("prod", &builds{}), Peers: peers,
+		Line: func(_ *Branch, _, from string) ([]Snapshot, error) { return line[from[1]-'1':], nil },
+		Inputs: func(_, _, commit string) (fleet.Inputs, error) {
+			return fleet.Inputs{Files: map[string]string{"c3": "c2", "c5": "c4"}[commit] + "-" + commit}, nil
+		},
+		Render: func(_ rollout.App, id string) (*rollout.Render, error) {
+			if id == "" {
+				return nil, errors.New("no commit is recorded")
+			}
+			return renderOf(id), nil
+		},
+		Tree: func(id string) (Snapshot, error) { return line[id[1]-'1'], nil },
+	}
+	rest := rollout.State{Phase: rollout.Healthy, Source: "c1"}
+	head := strategies.Head{Commit: rollout.Commit{ID: "c4"}, Render: renderOf("c4")}
+	got, e, err := x.Of(b, app, rest, head, nil, noon)
+	if err != nil || got.Render != head.Render || e == nil || e.Open || e.Hold != "" || !e.Due.Equal(noon.Add(afterUnread)) {
+		t.Errorf("not ready: %+v, %+v, %v", got, e, err)
+	}
+	if _, e, err = x.Of(b, app, rollout.State{}, head, nil, noon); !errors.Is(err, ErrNotReady) || e == nil {
+		t.Errorf("a new app: %+v, %v", e, err)
+	}
+	peers["dev"] = rollout.State{Source: "c4", Soaked: []rollout.Soaked{{Commit: "c2"}}}
+	got, e, err = x.Of(b, app, rest, head, nil, noon)
+	if err != nil || got.Commit.ID != "c2" || got.Render == nil || !e.Open {
+		t.Errorf("an older commit: %+v, %+v, %v", got, e, err)
+	}
+	rest.Source = "c2"
+	got, e, err = x.Of(b, app, rest, head, nil, noon)
+	if err != nil || got.Render != head.Render || e.Open || e.Hold != "stage dev" || !e.Due.Equal(noon.Add(b.Config.Interval)) {
+		t.Errorf("nothing newer is proven: %+v, %+v, %v", got, e, err)
+	}
+	peers["dev"] = rollout.State{Source: "c5", Soaked: []rollout.Soaked{{Commit: "c5"}}}
+	if got, e, err = x.Of(b, app, rest, head, nil, noon); err != nil || got.Render != head.Render || !e.Open {
+		t.Errorf("a later commit with the same inputs here: %+v, %+v, %v", got, e, err)
+	}
+	rest.Source = "c4"
+	if _, e, err = x.Of(b, app, rest, head, nil, noon); e != nil || err != nil {
+		t.Errorf("nothing newer: %+v, %v", e, err)
+	}
+}

@@ -1,0 +1,330 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// clusters is a fleet of two clusters with one users' branch. Each cluster has its own reconciler. The reconciler of prod reads the state
+// branch of staging.
+type clusters struct {
+	*testing.T
+	staging, prod *world
+	failed        error // of the read
+	reads         int
+}
+
+// Branches implements Branches: it reads the state branch of staging.
+func (c *clusters) Branches(_ context.Context, _ string, known map[string]string) (map[string]string, error) {
+	heads, branch := map[string]string{}, rollout.StateBranch("staging")
+	if c.reads += len(known); c.failed != nil {
+		return nil, c.failed
+	}
+	if _, asked := known[branch]; asked {
+		heads[branch] = c.staging.git.heads.State
+	}
+	return heads, nil
+}
+
+// Held implements Branches.
+func (c *clusters) Held(commit string) (Snapshot, bool) { return c.prod.git.Held(commit) }
+
+const stagesFile = `apiVersion: gitrollout.dev/v1alpha1
+kind: Fleet
+stages:
+- {name: staging, clusters: [staging], requiredSoakTime: 1m}
+- {name: prod, clusters: [prod]}
+`
+
+// baseAt returns an edit that sets the version in the base of both clusters.
+func baseAt(v string) map[string]string {
+	return map[string]string{"base/app.yaml": strings.Replace(version(v), ", {pause: {}}", "", 1)}
+}
+
+// newClusters returns two clusters at v1 of the app shop, after the soak time in staging. More has further files.
+func newClusters(t *testing.T, more ...map[string]string) *clusters {
+	t.Helper()
+	c := &clusters{T: t}
+	config := func(cluster string) string {
+		return strings.Replace(plainConfig, "apps/*", cluster+"/*", 1)
+	}
+	files := baseAt("v1")
+	files["base/kustomization.yaml"] = "resources: [app.yaml]\n"
+	for _, cluster := range []string{"staging", "prod"} {
+		files[rollout.ConfigPath(cluster)] = config(cluster)
+		files[cluster+"/shop/kustomization.yaml"] = "resources: [../../base, config.yaml]\n"
+		files[cluster+"/shop/config.yaml"] = configMap
+	}
+	for _, m := range more {
+		maps.Copy(files, m)
+	}
+	c.prod = worldOf(t, files, func(o *Options) { o.Branches = c })
+	c.staging = &world{T: t, now: c.prod.now,
+		git:     &origin{commits: c.prod.git.commits, parents: c.prod.git.parents, heads: rollout.Heads{Proposals: map[string]string{}}},
+		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(2, 2)), c.prod.now)},
+	}
+	o := c.prod.r.Options
+	o.Cluster, o.UID, o.Repository, o.Past, o.Renderer, o.Observer, o.Applier, o.Branches, o.Log = "staging", "other", c.staging.git,
+		c.staging.git, render.New(render.InProcess{}), c.staging.cluster, c.staging.cluster, nil, slog.New(slog.DiscardHandler)
+	c.staging.r = New(o)
+	c.push(map[string]string{})
+	c.run(20)
+	if c.reads > 0 {
+		t.Errorf("%d reads without fleet.yaml", c.reads)
+	}
+	c.push(map[string]string{rollout.FleetPath: stagesFile})
+	c.run(65)
+	return c
+}
+
+// push commits files to the users' branch of both clusters.
+func (c *clusters) push(files map[string]string) {
+	c.staging.git.heads.Main = c.prod.commit("", files)
+}
+
+// run runs both reconcilers for some seconds. Each pass must succeed.
+func (c *clusters) run(seconds int) {
+	c.Helper()
+	for range seconds {
+		c.staging.pass()
+		c.prod.pass()
+	}
+}
+
+// want fails the test unless all pods of the clusters have the given versions, and prod is held with the given text.
+func (c *clusters) want(staging, prod, held string) {
+	c.Helper()
+	text := ""
+	if h := c.prod.state().Held; h != nil {
+		text = string(h.Reason) + ": " + h.Message
+	}
+	if c.staging.pods(staging) != 4 || c.prod.pods(prod) != 4 || (held == "") != (text == "") || !strings.Contains(text, held) {
+		c.Fatalf("staging %s has %d pods of %s, prod %s has %d pods of %s, held %q, want %q", c.staging.state().Phase, c.staging.pods(staging),
+			staging, c.prod.state().Phase, c.prod.pods(prod), prod, text, held)
+	}
+}
+
+// TestStages pushes changes through two clusters. Prod follows a change when staging has soaked with it, also if the users' branch has
+// newer changes. A change of prod's folder alone and a revert do not wait.
+func TestStages(t *testing.T) {
+	c := newClusters(t)
+	c.want("v1", "v1", "")
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.want("v2", "v1", "Stage: release ")
+	c.prod.recordsNothing(func() { c.run(20) })
+	c.run(60)
+	c.want("v2", "v2", "")
+	c.push(map[string]string{"prod/shop/config.yaml": configMap + "data: {a: b}\n"})
+	c.run(10)
+	if s := c.prod.state(); s.Source != c.prod.git.heads.Main || s.Held != nil {
+		t.Errorf("a change of prod alone: at %s, held %+v", s.Source, s.Held)
+	}
+	c.push(baseAt("v3"))
+	c.run(20)
+	c.push(baseAt("v4"))
+	c.run(20)
+	c.want("v3", "v2", "waits for stage staging")
+	c.run(60)
+	c.want("v4", "v3", "waits for stage staging")
+	third := c.prod.state().Stable.Commit
+	c.push(baseAt("v3"))
+	c.run(30)
+	c.want("v3", "v3", "")
+	compare.CheckNamed(t, "commit", third, c.prod.state().Stable.Commit)
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.want("v2", "v2", "") // both clusters have verified this version
+	before := c.reads
+	c.run(10)
+	compare.CheckNamed(t, "reads in a steady state", before, c.reads)
+	c.prod.recordsNothing(func() { c.run(120) })
+	c.staging.recordsNothing(func() { c.run(120) })
+}
+
+// TestRecordsThatDoNotCount checks that prod waits for a state branch that cannot be read, and names the cluster. A release in flight goes
+// back meanwhile. A promotion through entry opens the wait.
+func TestRecordsThatDoNotCount(t *testing.T) {
+	c := newClusters(t)
+	c.failed = errors.New("no answer")
+	c.push(baseAt("v2"))
+	try := func(seconds int) {
+		for range seconds {
+			c.staging.passes(1)
+			c.prod.passes(1)
+		}
+	}
+	try(100)
+	c.want("v2", "v1", "waits for staging of stage staging: its record does not count")
+	c.prod.recordsNothing(func() { try(10) })
+	held := strings.Fields(c.prod.state().Held.Message)
+	c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: entry\n" +
+		"release: " + held[1] + "\n"})
+	try(20)
+	c.want("v2", "v2", "")
+	c.failed = nil
+	c.run(20)
+	c.want("v2", "v2", "")
+}
+
+// TestRejectedBefore checks that prod does not take a change that staging rejected.
+func TestRejectedBefore(t *testing.T) {
+	c := newClusters(t)
+	c.push(baseAt("v2"))
+	c.run(3)
+	release := c.staging.state().Release
+	if release == nil {
+		t.Fatalf("staging is %s", c.staging.state().Phase)
+	}
+	c.push(map[string]string{rollout.PromotionPath("staging", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
+		"decision: abort\nrelease: " + string(release.Hash) + "\n"})
+	c.run(200)
+	c.want("v1", "v1", "waits for staging of stage staging: rejected the change")
+}
+
+// TestUnusableStages checks that an unusable fleet.yaml holds changes, but no revert.
+func TestUnusableStages(t *testing.T) {
+	c := newClusters(t)
+	c.push(map[string]string{rollout.FleetPath: "stages: [\n"})
+	c.run(5)
+	c.want("v1", "v1", "")
+	c.push(baseAt("v2"))
+	c.run(30)
+	c.want("v1", "v1", "Fleet: release ")
+	compare.Contains(t, c.prod.state().Held.Message, "waits for usable stages: .gitrollout/fleet.yaml: is not valid YAML")
+	c.push(map[string]string{rollout.FleetPath: stagesFile})
+	c.run(3)
+	if c.staging.state().Release == nil {
+		t.Fatalf("staging is %s, held %+v", c.staging.state().Phase, c.staging.state().Held)
+	}
+	files := baseAt("v1")
+	files[rollout.FleetPath] = "stages: [\n"
+	c.push(files)
+	c.run(30)
+	c.want("v1", "v1", "")
+}
+
+// TestFirstDeploymentOfAStage checks that a new app waits in prod until staging has soaked with the app. An app that staging does not have
+// is deployed at once, with a note.
+func TestFirstDeploymentOfAStage(t *testing.T) {
+	c := newClusters(t)
+	app := func(cluster, name string) map[string]string {
+		return map[string]string{cluster + "/" + name + "/kustomization.yaml": "resources: [config.yaml]\n",
+			cluster + "/" + name + "/config.yaml": strings.Replace(configMap, "name: shop", "name: "+name, 1)}
+	}
+	files := app("staging", "cart")
+	for name, content := range app("prod", "cart") {
+		files[name] = content
+	}
+	for name, content := range app("prod", "till") {
+		files[name] = content
+	}
+	c.push(files)
+	c.run(30)
+	cart, till := c.prod.stateOf("cart"), c.prod.stateOf("till")
+	if cart.Phase != rollout.Pending || !cart.Held.Is(rollout.HeldStage) || cart.Held.Message != "waits for stage staging" {
+		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
+	}
+	if till.Phase != rollout.Healthy {
+		t.Errorf("till is %s, held %+v", till.Phase, till.Held)
+	}
+	compare.Contains(t, strings.Join(c.prod.git.messages, "\n"), "; stage staging has no app till")
+	c.run(120)
+	if cart = c.prod.stateOf("cart"); cart.Phase != rollout.Healthy || cart.Held != nil {
+		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
+	}
+}
+
+// TestApproval checks a stage with approve: merge. The first cluster proposes promotion files for all clusters of the stage, and a merge
+// lets the change in. The approval of an older change counts while a newer change waits.
+func TestApproval(t *testing.T) {
+	const branch = "gitrollout/promote/prod/shop"
+	c := newClusters(t)
+	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})
+	c.push(baseAt("v2"))
+	c.run(100)
+	c.want("v2", "v1", "waits for an approval for stage prod: gitrollout promote shop --through entry")
+	proposed := func() map[string]string {
+		t.Helper()
+		tree, held := c.prod.git.commits[c.prod.git.heads.Proposals[branch]]
+		if !held {
+			t.Fatalf("no proposal among %v", c.prod.git.heads.Proposals)
+		}
+		file := rollout.PromotionPath("prod", "shop")
+		return map[string]string{file: tree.files[file]}
+	}
+	second := proposed()
+	compare.Contains(t, second[rollout.PromotionPath("prod", "shop")], "through: entry")
+	c.prod.r = New(c.prod.r.Options)
+	c.prod.recordsNothing(func() { c.run(30) })
+	compare.CheckNamed(t, "the proposal after a restart", second, proposed())
+	c.push(baseAt("v3"))
+	c.run(100)
+	c.want("v3", "v1", "waits for an approval")
+	third := proposed()
+	if third[rollout.PromotionPath("prod", "shop")] == second[rollout.PromotionPath("prod", "shop")] {
+		t.Errorf("the proposal is about the older change: %v", third)
+	}
+	c.push(second)
+	c.run(30)
+	c.want("v3", "v2", "waits for an approval")
+	c.push(proposed())
+	c.run(30)
+	c.want("v3", "v3", "")
+	if len(c.prod.git.heads.Proposals) > 0 {
+		t.Errorf("proposals remain: %v", c.prod.git.heads.Proposals)
+	}
+}
+
+// TestStagesAndCohorts checks a base of 12 apps in a stage. After the proof in staging, one app takes the change first, also while the
+// users' branch has a newer change of the base. In the end, all apps have the newest change.
+func TestStagesAndCohorts(t *testing.T) {
+	common := func(v string) map[string]string {
+		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
+	}
+	files := common("v1")
+	files["common/kustomization.yaml"] = "resources: [config.yaml]\n"
+	for cluster, over := range map[string]int{"staging": 0, "prod": 10} {
+		files[rollout.ConfigPath(cluster)] = strings.Replace(plainConfig, "apps/*", cluster+"/*", 1) +
+			fmt.Sprintf("sharedChanges: {over: %d, soak: 1s}\n", over)
+		for i := range 12 {
+			files[fmt.Sprintf("%s/a%d/kustomization.yaml", cluster, i)] = fmt.Sprintf("resources: [../../common]\nnamePrefix: a%d-\n", i)
+		}
+	}
+	c := newClusters(t, files)
+	count := func(v string) (n int) {
+		for i := range 12 {
+			s := c.prod.stateOf(fmt.Sprintf("a%d", i))
+			if strings.Contains(c.prod.git.commits[s.Source].files["common/config.yaml"], v) {
+				n++
+			}
+		}
+		return n
+	}
+	c.push(common("v2"))
+	c.run(20)
+	compare.CheckNamed(t, "apps of prod with v2 before the proof", 0, count("v2"))
+	c.push(common("v3"))
+	c.run(20)
+	for i := 0; count("v2") == 0; i++ {
+		if c.run(1); i > 100 {
+			t.Fatalf("no app of prod takes v2: held %+v", c.prod.stateOf("a0").Held)
+		}
+	}
+	c.run(40)
+	compare.CheckNamed(t, "apps of prod with v2 and v3, before the first is proven", []int{1, 0}, []int{count("v2"), count("v3")})
+	c.run(400)
+	compare.CheckNamed(t, "apps of prod with v3 at the end", 12, count("v3"))
+	c.prod.recordsNothing(func() { c.run(70) })
+}

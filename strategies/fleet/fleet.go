@@ -1,0 +1,301 @@
+// Package fleet decides which commit an app follows in a cluster of a stage. Each decision follows from Git and from
+// the records of all clusters, so no progress is stored and no clocks are compared.
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Inputs identifies the content from which a cluster's app is built at a commit. The zero value means that the cluster
+// does not list the app.
+type Inputs struct {
+	Files   string       // digest of the app's settings and of the files that its build reads
+	Objects string       // digest of the built objects; "" if unknown
+	Version rollout.Hash // of the app; "" if unknown
+}
+
+// Same reports whether two builds have the same inputs, or at least the same objects.
+func (i Inputs) Same(o Inputs) bool {
+	return i.Files == o.Files || i.Objects != "" && i.Objects == o.Objects
+}
+
+// Candidate is a commit that the app may follow.
+type Candidate struct {
+	Commit string
+	Same   []string // later commits until the next candidate, which have the same inputs in this cluster
+}
+
+// World answers questions about one app. An error means that the answer is not known yet.
+type World interface {
+	// Candidates returns the commits after the app's in which the app's inputs changed, newest first.
+	Candidates() ([]Candidate, error)
+	// Record returns the app's record in another cluster, or why the record does not count.
+	Record(cluster string) (s rollout.State, problem string, err error)
+	// Inputs returns values that equal nothing else for a commit without a build.
+	Inputs(cluster, commit string) (Inputs, error)
+	// Approved reports whether a promotion file lets the app enter with its version at a commit.
+	Approved(commit string) (bool, error)
+}
+
+// Place is an app in a cluster of a stage.
+type Place struct {
+	Fleet        *rollout.Fleet
+	Cluster, App string
+	Promoted     bool // a promotion file may approve an older commit
+}
+
+// Choice is the commit that an app may follow or, with Waits, for which the app waits.
+type Choice struct {
+	Commit string
+	Waits  string // for users; "" if the app may follow
+	Hold   string // Waits without progress, for the record
+	Note   string // for users, or ""
+	// Proposes means that only an approval is missing, and that no other cluster of the stage proposes it.
+	Proposes bool
+}
+
+// Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
+// wait. Content that has soaked here never waits. A commit that only lacks an approval comes before newer commits.
+func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
+	all, err := w.Candidates()
+	if err != nil || len(all) == 0 {
+		return best, err
+	}
+	newest := all[0].Commit
+	back, err := p.hasRun(w, s, newest)
+	if err != nil || back {
+		return Choice{Commit: newest}, err
+	}
+	stage := p.stage(0)
+	if isSoaking(s, stage.Soak) {
+		what := fmt.Sprintf("%s of stage %s: ", p.Cluster, stage.Name)
+		return Choice{Commit: newest, Hold: what + "soaks another change",
+			Waits: what + "another change " + soaks(s, stage.Soak, now)}, nil
+	}
+	found := false
+	for i, candidate := range all {
+		c, err := p.proven(w, candidate, now)
+		if err != nil {
+			return best, err
+		}
+		eligible, approved := c.Waits == "", true
+		if eligible && stage.Approve == rollout.ApproveMerge {
+			if approved, err = w.Approved(candidate.Commit); err != nil {
+				return best, err
+			}
+		}
+		if !approved {
+			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
+				rollout.ThroughEntry)
+			c.Hold = c.Waits
+			if c.Proposes, err = p.isFirst(w, candidate.Commit, now); err != nil {
+				return best, err
+			}
+		}
+		if i == 0 || eligible && !found {
+			best, found = c, eligible
+		}
+		if eligible && (approved || !p.Promoted) {
+			return c, nil
+		}
+	}
+	return best, nil
+}
+
+// isFirst reports whether the clusters of lower rank are done with a commit.
+func (p Place) isFirst(w World, commit string, now time.Time) (bool, error) {
+	for _, cluster := range p.lower() {
+		if e, err := proofOf(w, p.stage(0), cluster, commit, now); err != nil || !e.done && !e.lacks {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// stage returns the cluster's stage, or the stage before by -1.
+func (p Place) stage(offset int) *rollout.Stage {
+	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
+}
+
+// hasRun reports whether the app has soaked in this cluster with the inputs of a commit.
+func (p Place) hasRun(w World, s rollout.State, commit string) (bool, error) {
+	if len(s.Soaked) == 0 {
+		return false, nil
+	}
+	is, err := w.Inputs(p.Cluster, commit)
+	if err != nil {
+		return false, err
+	}
+	return hasSoaked(w, p.Cluster, s, is)
+}
+
+// isSoaking reports whether newer changes wait for evidence about the app's commit.
+func isSoaking(s rollout.State, soak time.Duration) bool {
+	return soak > 0 && s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy && !s.HasSoaked(s.Source)
+}
+
+func soaks(s rollout.State, soak time.Duration, now time.Time) string {
+	if s.Stable == nil || s.Stable.Commit != s.Source || soak == 0 {
+		return "soaks"
+	}
+	until, layout := s.Stable.Since.Add(soak), "15:04"
+	if until.Sub(now) > 12*time.Hour {
+		layout = "2006-01-02 15:04"
+	}
+	return "soaks until " + until.UTC().Format(layout+" UTC")
+}
+
+// proven checks a candidate and, until one is proven, the later commits with evidence.
+func (p Place) proven(w World, candidate Candidate, now time.Time) (c Choice, err error) {
+	c, err = p.check(w, candidate.Commit, now)
+	if err != nil || c.Waits == "" || p.Fleet.StageOf(p.Cluster) == 0 {
+		return c, err
+	}
+	for _, cluster := range p.stage(-1).Clusters {
+		s, _, err := w.Record(cluster)
+		if err != nil {
+			return c, err
+		}
+		for _, e := range s.Soaked {
+			if !slices.Contains(candidate.Same, e.Commit) {
+				continue
+			}
+			later, err := p.check(w, e.Commit, now)
+			if later.Commit = candidate.Commit; err != nil || later.Waits == "" {
+				return later, err
+			}
+		}
+	}
+	return c, nil
+}
+
+// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now.
+func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
+	c.Commit = commit
+	if p.Fleet.StageOf(p.Cluster) > 0 {
+		before, lack := p.stage(-1), 0
+		for _, cluster := range before.Clusters {
+			e, err := proofOf(w, before, cluster, commit, now)
+			switch {
+			case err != nil:
+				return c, err
+			case e.lacks:
+				lack++
+				c.Note = fmt.Sprintf("%s of stage %s has no app %s", cluster, before.Name, p.App)
+			case !e.done:
+				c.wait(cluster, before, e, "")
+				return c, nil
+			}
+		}
+		if lack == len(before.Clusters) {
+			c.Note = fmt.Sprintf("stage %s has no app %s", before.Name, p.App)
+		}
+	}
+	return c, p.limit(w, &c, now)
+}
+
+// limit makes a change wait while too many clusters of the stage have the change under way. An old record only
+// lengthens the wait, because evidence stays.
+func (p Place) limit(w World, c *Choice, now time.Time) error {
+	stage := p.stage(0)
+	n := len(stage.Clusters)
+	most := min(n, max(1, stage.MaxUpdate.RoundDown(n)))
+	lower := p.lower()
+	needed, done := len(lower)-most+1, 0
+	if needed <= 0 {
+		return nil
+	}
+	var first proof
+	at := ""
+	for _, cluster := range lower {
+		e, err := proofOf(w, stage, cluster, c.Commit, now)
+		if err != nil {
+			return err
+		}
+		if e.done || e.lacks {
+			done++
+		} else if at == "" {
+			first, at = e, cluster
+		}
+	}
+	if done < needed {
+		c.wait(at, stage, first, fmt.Sprintf(" (maxUpdate: %s)", stage.MaxUpdate))
+	}
+	return nil
+}
+
+// lower returns the stage's clusters that take the app's changes before this cluster.
+func (p Place) lower() []string {
+	rank := func(cluster string) string { return rollout.Digest([]byte(p.App+" "+cluster), 8) }
+	all := slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
+		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+	return all[:slices.Index(all, p.Cluster)]
+}
+
+// proof is what a cluster's record says about a commit.
+type proof struct {
+	done  bool
+	lacks bool   // the cluster does not list the app
+	why   string // not done, for users
+	hold  string // why without progress, or ""
+}
+
+func (c *Choice) wait(cluster string, stage *rollout.Stage, e proof, limit string) {
+	c.Waits = fmt.Sprintf("%s of stage %s: %s%s", cluster, stage.Name, e.why, limit)
+	if c.Hold = "stage " + stage.Name + limit; e.hold != "" {
+		c.Hold = fmt.Sprintf("%s of stage %s: %s%s", cluster, stage.Name, e.hold, limit)
+	}
+}
+
+func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Time) (e proof, err error) {
+	is, err := w.Inputs(cluster, commit)
+	if err != nil || is == (Inputs{}) {
+		return proof{lacks: true}, err
+	}
+	s, problem, err := w.Record(cluster)
+	switch {
+	case err != nil:
+		return e, err
+	case problem != "":
+		return proof{why: problem, hold: "its record does not count"}, nil
+	case s.Source == "":
+		return proof{why: "has not deployed the app"}, nil
+	}
+	for _, r := range s.Rejected {
+		if same, err := sameAt(w, cluster, r.Commit, is); err != nil || same {
+			return proof{why: "rejected the change", hold: "rejected the change"}, err
+		}
+	}
+	if e.done, err = hasSoaked(w, cluster, s, is); err != nil || e.done {
+		return e, err
+	}
+	same, err := sameAt(w, cluster, s.Source, is)
+	switch {
+	case !same:
+		e.why = "has not taken the change"
+	case s.Release == nil && s.Shown() == rollout.Healthy:
+		e.why = soaks(s, stage.Soak, now)
+	default:
+		e.why = "is " + string(s.Shown())
+	}
+	return e, err
+}
+
+func hasSoaked(w World, cluster string, s rollout.State, is Inputs) (same bool, err error) {
+	for i := 0; i < len(s.Soaked) && !same && err == nil; i++ {
+		same, err = sameAt(w, cluster, s.Soaked[i].Commit, is)
+	}
+	return same, err
+}
+
+func sameAt(w World, cluster, commit string, is Inputs) (bool, error) {
+	was, err := w.Inputs(cluster, commit)
+	return err == nil && was.Same(is), err
+}

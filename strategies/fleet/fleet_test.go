@@ -1,0 +1,334 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// world has an app's inputs and records in each cluster. The inputs of the commit "c3" are 3, unless a cluster has others.
+type world struct {
+	line     []string // candidates, newest first
+	records  map[string]rollout.State
+	same     map[string][]string // later commits with the same inputs, by candidate
+	problems map[string]string
+	inputs   map[string]Inputs // by cluster and commit, as in "dev c3"
+	approved string
+	unknown  error
+	looked   []string // clusters whose record was read
+}
+
+func (w *world) Candidates() ([]Candidate, error) {
+	return rollout.Mapped(w.line, func(c string) Candidate { return Candidate{Commit: c, Same: w.same[c]} }), nil
+}
+
+func (w *world) Record(cluster string) (rollout.State, string, error) {
+	w.looked = append(w.looked, cluster)
+	return w.records[cluster], w.problems[cluster], w.unknown
+}
+
+func (w *world) Inputs(cluster, commit string) (Inputs, error) {
+	if i, has := w.inputs[cluster+" "+commit]; has {
+		return i, nil
+	}
+	return Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
+}
+
+func (w *world) Approved(commit string) (bool, error) { return commit == w.approved, nil }
+
+// at returns a healthy record at a commit, with evidence about other commits.
+func at(commit string, soaked ...string) rollout.State {
+	s := rollout.State{Phase: rollout.Healthy, Source: commit, Stable: &rollout.Release{Commit: commit, Since: noon.Add(-20 * time.Minute)}}
+	for _, c := range soaked {
+		s.Soaked = append(s.Soaked, rollout.Soaked{Commit: c})
+	}
+	return s
+}
+
+func stagesOf(prod rollout.Stage) *rollout.Fleet {
+	all := rollout.Amount{Value: 100, Percent: true}
+	prod.Name, prod.Clusters = "prod", []string{"prod-a", "prod-b", "prod-c", "prod-d"}
+	if prod.MaxUpdate.Value == 0 {
+		prod.MaxUpdate = all
+	}
+	return &rollout.Fleet{Stages: []rollout.Stage{
+		{Name: "dev", Clusters: []string{"dev"}, MaxUpdate: all},
+		{Name: "staging", Clusters: []string{"staging-eu", "staging-us"}, Soak: time.Hour, MaxUpdate: all}, prod,
+	}}
+}
+
+// TestChoose checks which commit an app of prod-a follows, and the text while the app waits.
+func TestChoose(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(w *world, p *Place, own *rollout.State)
+		commit string
+		want   string // Waits and Hold
+		note   string
+	}{
+		"proven":                    {func(w *world, _ *Place, _ *rollout.State) { w.line = []string{"c3"} }, "c3", " | ", ""},
+		"the newest that is proven": {func(*world, *Place, *rollout.State) {}, "c3", " | ", ""},
+		"nothing newer":             {func(w *world, _ *Place, _ *rollout.State) { w.line = nil }, "", " | ", ""},
+		"one cluster soaks": {func(w *world, _ *Place, _ *rollout.State) { w.records["staging-us"] = at("c3") }, "c4",
+			"staging-eu of stage staging: has not taken the change | stage staging", ""},
+		"soaks": {func(w *world, _ *Place, _ *rollout.State) {
+			w.line, w.records["staging-us"] = []string{"c3"}, at("c3", "c2")
+		}, "c3", "staging-us of stage staging: soaks until 12:40 UTC | stage staging", ""},
+		"content soaks": {func(w *world, _ *Place, _ *rollout.State) {
+			s := at("c3")
+			s.Stable.Commit = "c1"
+			w.line, w.records["staging-us"] = []string{"c3"}, s
+		}, "c3", "staging-us of stage staging: soaks | stage staging", ""},
+		"in flight": {func(w *world, _ *Place, _ *rollout.State) {
+			s := at("c3")
+			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Commit: "c3"}
+			w.line, w.records["staging-us"] = []string{"c3"}, s
+		}, "c3", "staging-us of stage staging: is Progressing | stage staging", ""},
+		"not deployed": {func(w *world, _ *Place, _ *rollout.State) { w.records["staging-us"] = rollout.State{} }, "c4",
+			"staging-eu of stage staging: has not taken the change | stage staging", ""},
+		"not deployed at all": {func(w *world, _ *Place, _ *rollout.State) { delete(w.records, "staging-eu") }, "c4",
+			"staging-eu of stage staging: has not deployed the app | stage staging", ""},
+		"rejected": {func(w *world, _ *Place, _ *rollout.State) {
+			s := at("c3", "c3")
+			s.Rejected = []rollout.Rejection{{Commit: "c3"}}
+			w.line, w.records["staging-us"] = []string{"c3"}, s
+		}, "c3", "staging-us of stage staging: rejected the change | staging-us of stage staging: rejected the change", ""},
+		"another change was rejected": {func(w *world, _ *Place, _ *rollout.State) {
+			s := at("c3", "c3")
+			s.Rejected = []rollout.Rejection{{Commit: "c2"}}
+			w.records["staging-us"] = s
+		}, "c3", " | ", ""},
+		"a record that does not count": {func(w *world, _ *Place, _ *rollout.State) { w.problems["staging-us"] = "no answer" }, "c4",
+			"staging-eu of stage staging: has not taken the change | stage staging", ""},
+		"no record counts": {func(w *world, _ *Place, _ *rollout.State) { w.problems["staging-eu"] = "no answer" }, "c4",
+			"staging-eu of stage staging: no answer | staging-eu of stage staging: its record does not count", ""},
+		"same inputs before": {func(w *world, _ *Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc2"}, Inputs{Files: "fc3"}
+		}, "c4", " | ", ""},
+		"same objects before": {func(w *world, _ *Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "x", Objects: "oc2"}, Inputs{Files: "y", Objects: "oc3"}
+		}, "c4", " | ", ""},
+		"a later commit without a change here": {func(w *world, _ *Place, _ *rollout.State) {
+			w.line, w.same = []string{"c4", "c1"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
+		}, "c4", " | ", ""},
+		"a later commit that one cluster lacks": {func(w *world, _ *Place, _ *rollout.State) {
+			w.line, w.same = []string{"c4"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c5", "c5")
+		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
+		"no app before": {func(w *world, _ *Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{}, Inputs{}
+		}, "c4", " | ", "stage staging has no app shop"},
+		"no app in one": {func(w *world, _ *Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc3"}, Inputs{}
+		}, "c4", " | ", "staging-us of stage staging has no app shop"},
+		"content that soaked here": {func(w *world, _ *Place, own *rollout.State) {
+			w.inputs["prod-a c4"], own.Soaked = Inputs{Files: "fc0"}, []rollout.Soaked{{Commit: "c1"}, {Commit: "c0"}}
+		}, "c4", " | ", ""},
+		"soaks here": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Soak = time.Hour }, "c4",
+			"prod-a of stage prod: another change soaks until 12:40 UTC | prod-a of stage prod: soaks another change", ""},
+		"soaks here, unhealthy": {func(_ *world, p *Place, own *rollout.State) {
+			p.Fleet.Stages[2].Soak, own.Unhealthy = time.Hour, "Deployment shop/web: 0 pods are ready"
+		}, "c3", " | ", ""},
+		"soaked here": {func(_ *world, p *Place, own *rollout.State) {
+			p.Fleet.Stages[2].Soak, own.Soaked = time.Hour, []rollout.Soaked{{Commit: "c1"}}
+		}, "c3", " | ", ""},
+		"no approval": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
+			"an approval for stage prod: gitrollout promote shop --through entry | " +
+				"an approval for stage prod: gitrollout promote shop --through entry", ""},
+		"an approval": {func(w *world, p *Place, _ *rollout.State) {
+			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c3", true, rollout.ApproveMerge
+		}, "c3", " | ", ""},
+		"an approval of an older commit": {func(w *world, p *Place, _ *rollout.State) {
+			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c2", true, rollout.ApproveMerge
+		}, "c2", " | ", ""},
+		"an approval of another commit": {func(w *world, p *Place, _ *rollout.State) {
+			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c4", true, rollout.ApproveMerge
+		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | " +
+			"an approval for stage prod: gitrollout promote shop --through entry", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{line: []string{"c4", "c3", "c2"}, inputs: map[string]Inputs{}, problems: map[string]string{},
+				records: map[string]rollout.State{"staging-eu": at("c3", "c3", "c2"), "staging-us": at("c3", "c3", "c2")}}
+			own, p := at("c1"), Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}
+			if strings.HasPrefix(name, "one cluster") || strings.HasPrefix(name, "not deployed") || strings.HasPrefix(name, "a record") ||
+				strings.HasPrefix(name, "no record") {
+				w.line = []string{"c4", "c3"}
+			}
+			tt.change(w, &p, &own)
+			c, err := p.Choose(w, own, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare.Check(t, [3]string{tt.commit, tt.want, tt.note}, [3]string{c.Commit, c.Waits + " | " + c.Hold, c.Note})
+		})
+	}
+}
+
+// TestFirstStage checks that a cluster of the first stage follows the newest commit, and reads no record of another cluster.
+func TestFirstStage(t *testing.T) {
+	w := &world{line: []string{"c4", "c3"}, unknown: errors.New("unknown")}
+	c, err := Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "dev", App: "shop"}.Choose(w, at("c1"), noon)
+	if err != nil || c != (Choice{Commit: "c4"}) || len(w.looked) > 0 {
+		t.Errorf("%+v, %v, looked at %v", c, err, w.looked)
+	}
+	if _, err = (Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}).Choose(w, at("c1"), noon); err != w.unknown {
+		t.Errorf("an unknown record: %v", err)
+	}
+}
+
+// TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks, each when enough lower ranks are done. A cluster
+// without the app, and a cluster with the same inputs, are done.
+func TestMaxUpdate(t *testing.T) {
+	for most, want := range map[rollout.Amount][]int{ // the clusters that may begin when 0, 1, 2 and 3 lower ranks are done
+		{Value: 25, Percent: true}:  {1, 2, 3, 4},
+		{Value: 50, Percent: true}:  {2, 3, 4, 4},
+		{Value: 1}:                  {1, 2, 3, 4},
+		{Value: 3}:                  {3, 4, 4, 4},
+		{Value: 1, Percent: true}:   {1, 2, 3, 4},
+		{Value: 100, Percent: true}: {4, 4, 4, 4},
+		{Value: 9}:                  {4, 4, 4, 4},
+	} {
+		f := stagesOf(rollout.Stage{MaxUpdate: most})
+		w := &world{line: []string{"c3"}, inputs: map[string]Inputs{},
+			records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
+		order := slices.Clone(f.Stages[2].Clusters)
+		slices.SortFunc(order, func(a, b string) int {
+			return len(Place{Fleet: f, Cluster: a, App: "shop"}.lower()) - len(Place{Fleet: f, Cluster: b, App: "shop"}.lower())
+		})
+		for done := range 4 {
+			begin := 0
+			for _, cluster := range order {
+				c, err := Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, at("c1"), noon)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Waits == "" {
+					begin++
+				} else if !strings.HasPrefix(c.Waits, order[done]+" of stage prod: has not deployed the app (maxUpdate: ") {
+					t.Errorf("%s: %s", cluster, c.Waits)
+				}
+			}
+			compare.CheckNamed(t, fmt.Sprintf("maxUpdate %s, %d done", most, done), want[done], begin)
+			switch done {
+			case 0:
+				w.records[order[0]] = at("c3", "c3")
+			case 1:
+				w.inputs[order[1]+" c3"] = Inputs{}
+			case 2:
+				w.inputs[order[2]+" c3"], w.records[order[2]] = Inputs{Files: "fc2"}, at("c2", "c2")
+			}
+		}
+	}
+}
+
+// TestPush checks, with pushes every 5 minutes and soaks of 20 minutes, that no cluster takes a commit before the stage before has soaked
+// it, that maxUpdate holds, and that each stage gets a new version at least every 50 minutes. Clusters read old records.
+func TestPush(t *testing.T) {
+	for seed := range uint64(50) {
+		push(t, seed)
+	}
+}
+
+func push(t *testing.T, seed uint64) {
+	t.Helper()
+	const soak = 20 * time.Minute
+	rng := rand.New(rand.NewPCG(seed, 1))
+	f := stagesOf(rollout.Stage{Soak: soak, MaxUpdate: rollout.Amount{Value: 50, Percent: true}})
+	f.Stages[0].Soak, f.Stages[1].Soak = soak, soak
+	now, line := map[string]rollout.State{}, []string{"c1000"}
+	var past []map[string]rollout.State
+	took := map[string]time.Time{}
+	for _, s := range f.Stages {
+		for _, c := range s.Clusters {
+			now[c], took[c] = at("c1000", "c1000"), noon
+		}
+	}
+	for minute := range 600 {
+		clock := noon.Add(time.Duration(minute) * time.Minute)
+		if minute%5 == 0 {
+			line = append([]string{fmt.Sprint("c", 1001+minute)}, line...)
+		}
+		kept := map[string]rollout.State{}
+		for i, stage := range f.Stages {
+			for _, cluster := range stage.Clusters {
+				s := now[cluster]
+				w := &world{line: line[:slices.Index(line, s.Source)], records: now}
+				if len(past) > 3 {
+					w.records = past[len(past)-1-rng.IntN(3)]
+				}
+				c, err := Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, s, clock)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case c.Commit != "" && c.Waits == "":
+					for _, before := range f.Stages[max(0, i-1)].Clusters {
+						if b := now[before]; i > 0 && !b.HasSoaked(c.Commit) {
+							t.Fatalf("seed %d: %s takes %s, which has not soaked in %s", seed, cluster, c.Commit, before)
+						}
+					}
+					next := at(c.Commit)
+					next.Stable.Since, next.Soaked, took[cluster] = clock, s.Soaked, clock
+					now[cluster] = next
+				case !s.HasSoaked(s.Source) && !clock.Before(s.Stable.Since.Add(soak)):
+					s.Soaked = append([]rollout.Soaked{{Commit: s.Source}}, s.Soaked...)
+					s.Soaked = s.Soaked[:min(10, len(s.Soaked))]
+					now[cluster] = s
+				}
+				if clock.Sub(took[cluster]) > 50*time.Minute && minute > 150 {
+					t.Fatalf("seed %d: %s has no new version since %s: %+v", seed, cluster, took[cluster], c)
+				}
+			}
+		}
+		under := map[string]int{}
+		for _, cluster := range f.Stages[2].Clusters {
+			if s := now[cluster]; !s.HasSoaked(s.Source) {
+				if under[s.Source]++; under[s.Source] > 2 {
+					t.Fatalf("seed %d: more than 50%% of the clusters have %s under way", seed, s.Source)
+				}
+			}
+		}
+		for cluster, s := range now {
+			kept[cluster] = s
+		}
+		past = append(past, kept)
+	}
+}
+
+// TestProposes checks that the cluster with the lowest rank proposes an approval, and the next cluster if the change does not concern the
+// first.
+func TestProposes(t *testing.T) {
+	f := stagesOf(rollout.Stage{Approve: rollout.ApproveMerge})
+	w := &world{line: []string{"c3"}, inputs: map[string]Inputs{},
+		records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
+	proposes := func() (all []int) {
+		for _, cluster := range f.Stages[2].Clusters {
+			p := Place{Fleet: f, Cluster: cluster, App: "shop"}
+			c, err := p.Choose(w, at("c1"), noon)
+			if err != nil || !strings.HasPrefix(c.Waits, "an approval") {
+				t.Fatalf("%s: %+v, %v", cluster, c, err)
+			}
+			if c.Proposes {
+				all = append(all, len(p.lower()))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	compare.CheckNamed(t, "ranks", []int{0}, proposes())
+	for _, cluster := range f.Stages[2].Clusters {
+		if len(Place{Fleet: f, Cluster: cluster, App: "shop"}.lower()) == 0 {
+			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), Inputs{Files: "fc1"}
+		}
+	}
+	compare.CheckNamed(t, "ranks if the first does not change", []int{0, 1}, proposes())
+}
