@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -22,9 +23,9 @@ type shelf struct {
 	away
 	here     map[string]bool
 	rendered []string
-	same     map[string]string // the commit with equal content, by commit
-	fails    error             // the error of each render
-	trees    map[string]tree   // readable commits, by id
+	same     map[string]string   // the commit with equal content, by commit
+	fails    error               // the error of each render
+	trees    map[string]Snapshot // readable commits, by id
 }
 
 func (s *shelf) Held(commit string) (Snapshot, bool) {
@@ -282,18 +283,18 @@ func TestViewsShareApps(t *testing.T) {
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
 	v := &gitView{branch: &source.Branch{}, apps: map[string]*appView{}}
-	head := tree{id: "head", files: map[string]string{}}
-	s.trees = map[string]tree{"stable": {id: "stable"}}
+	head := map[string]string{}
+	s.trees = map[string]Snapshot{"stable": memgit.NewSnapshot(rollout.Commit{ID: "stable"}, nil)}
 	for i, is := range []string{"v2", "v2", "v1", "v2"} { // app2 is reverted, and app3 is aborted
 		a := app(fmt.Sprint("app", i))
 		commit := "commit of " + a.Name
-		head.files[a.Path+"/app.yaml"] = is
-		s.trees[commit] = tree{id: commit, files: map[string]string{a.Path + "/app.yaml": "v2"}}
+		head[a.Path+"/app.yaml"] = is
+		s.trees[commit] = memgit.NewSnapshot(rollout.Commit{ID: commit}, map[string]string{a.Path + "/app.yaml": "v2"})
 		v.apps[a.Name] = &appView{App: a}
 		r.states.apps[a.Name] = appState{state: rollout.State{App: a.Name, Path: a.Path, Source: commit,
 			Release: &rollout.Release{Commit: commit}, Stable: &rollout.Release{Commit: "stable"}}}
 	}
-	v.branch.Tree = head
+	v.branch.Tree = memgit.NewSnapshot(rollout.Commit{ID: "head"}, head)
 	v.apps["app3"].promotion.File = &rollout.Promotion{Decision: rollout.Abort}
 	r.renders.prepare(r.states, v, sortedKeys(v.apps))
 	wanted := r.fetcher.missing()

@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // mutation wraps a part of the reconciler, so that the reconciler breaks a rule. TestMutations checks that the simulator notices the fault.
@@ -92,36 +93,31 @@ func TestMutations(t *testing.T) {
 
 // lateGit is a mutation that reports each push as successful immediately, but pushes only before the next fetch.
 type lateGit struct {
-	*Clone
-	owed []move
+	*memgit.Clone
+	owed []func(memgit.Gate) error
 }
 
 func (g *lateGit) Fetch(ctx context.Context) (rollout.Heads, error) {
-	if len(g.owed) > 0 {
-		_ = g.server.receive(g.name, g.owed)
-		g.owed = nil
+	for _, send := range g.owed {
+		_ = send(func(string, string) (bool, error) { return false, nil })
 	}
+	g.owed = nil
 	return g.Clone.Fetch(ctx)
 }
 
 func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
-	made := map[string]string{}
-	for _, u := range updates {
-		m, err := g.prepare(u)
-		if err != nil {
-			return nil, err
-		}
-		if m.to != "" {
-			made[u.Branch] = m.to
-			g.local[m.to] = true
-		}
-		g.owed = append(g.owed, m)
+	made, send, err := g.Prepare(updates)
+	for _, id := range made {
+		g.Local[id] = true
 	}
-	return made, nil
+	if err == nil {
+		g.owed = append(g.owed, send)
+	}
+	return made, err
 }
 
 // deafGit is a mutation that reports failed pushes as successful.
-type deafGit struct{ *Clone }
+type deafGit struct{ *memgit.Clone }
 
 func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	made, err := g.Clone.Push(ctx, updates)
@@ -136,12 +132,12 @@ func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[strin
 }
 
 // bluntGit is a mutation that pushes without a check that the branch is still at the expected commit.
-type bluntGit struct{ *Clone }
+type bluntGit struct{ *memgit.Clone }
 
 func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	updates = slices.Clone(updates)
 	for i := range updates {
-		updates[i].Old = g.server.Head(updates[i].Branch)
+		updates[i].Old = g.Server.Head(updates[i].Branch)
 		if updates[i].Branch == stateBranch {
 			updates[i].Parent = updates[i].Old
 		}
@@ -308,7 +304,7 @@ func busy(ctx context.Context, p starting, app string, objects []rollout.Object)
 }
 
 // contentMerger is a mutation that reports each proposal as mergeable without conflicts.
-type contentMerger struct{ *Clone }
+type contentMerger struct{ *memgit.Clone }
 
 func (c *contentMerger) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	m, err := c.Clone.Merge(ctx, commit, onto)

@@ -74,13 +74,13 @@ func (o *oracle) appAt(app, commit string) rollout.App {
 
 // at returns an app's render at a commit, nil if the commit is missing or cannot be rendered.
 func (o *oracle) at(app, commit string) *rollout.Render {
-	c := o.u.git.commits[commit]
+	c := o.u.git.Commits[commit]
 	if c == nil {
 		return nil
 	}
 	key := app + "@" + commit
 	if _, known := o.renders[key]; !known {
-		o.renders[key], _ = o.renderer.Render(snapshot{c}, o.appAt(app, commit), c.Commit)
+		o.renders[key], _ = o.renderer.Render(c, o.appAt(app, commit), c.Commit())
 	}
 	return o.renders[key]
 }

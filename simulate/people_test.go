@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 func (u *universe) actor(name string) *actor {
@@ -232,7 +233,7 @@ func (u *universe) meddle() {
 
 // editState commits edits to the state branch, as a user.
 func (u *universe) editState(author, message string, edits map[string][]byte) {
-	u.git.Commit(Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
+	u.git.Commit(memgit.Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
 }
 
 func (u *universe) meddleWithObjects() {

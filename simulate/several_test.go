@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // by commits files to main with the given author.
 func (p *story) by(author, message string, files map[string]string) string {
-	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
+	return p.git.Commit(memgit.Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
 
 // TestSeveralPushesBetweenLooks pushes several times between two fetches. The record of each release must name the

@@ -1,4 +1,4 @@
-package simulate
+package memgit
 
 import (
 	"crypto/sha1"
@@ -11,48 +11,35 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a Git server in memory. Equal content gives equal commit ids.
-type Git struct {
-	commits map[string]*commit
+// Server is a Git server in memory.
+type Server struct {
+	Commits map[string]*Snapshot // by id
 	refs    map[string]string
 	moved   func(by string, branch, from, to string)
 }
 
-type commit struct {
-	rollout.Commit
-	parent  string
-	message string
-	files   map[string]file
-	tree    *tree // nil until read
-}
+// self is the author of reconcilers' commits, as in package git's Snapshot.
+const self = "a merged proposal"
 
-type file struct {
-	content string
-	kind    rollout.EntryKind
-}
-
-// Self is the author of reconcilers' commits, as in package git's Snapshot.
-const Self = "a merged proposal"
-
-// NewGit returns a server without branches. It calls moved after each move.
-func NewGit(moved func(by string, branch, from, to string)) *Git {
+// New returns a server without branches. It calls moved, if not nil, after each move.
+func New(moved func(by string, branch, from, to string)) *Server {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
 	}
-	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
+	return &Server{Commits: map[string]*Snapshot{}, refs: map[string]string{}, moved: moved}
 }
 
 // Head returns a branch's newest commit, or "".
-func (g *Git) Head(branch string) string { return g.refs[branch] }
+func (g *Server) Head(branch string) string { return g.refs[branch] }
 
 // Branches returns the branches with a prefix, sorted.
-func (g *Git) Branches(prefix string) []string {
+func (g *Server) Branches(prefix string) []string {
 	names := slices.Sorted(maps.Keys(g.refs))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
 // Files returns a commit's files by path, without symbolic links.
-func (g *Git) Files(id string) map[string]string {
+func (g *Server) Files(id string) map[string]string {
 	files := map[string]string{}
 	for name, f := range g.at(id).files {
 		if f.kind == rollout.File {
@@ -62,18 +49,18 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-func (g *Git) at(id string) *commit {
-	if c := g.commits[id]; c != nil {
+func (g *Server) at(id string) *Snapshot {
+	if c := g.Commits[id]; c != nil {
 		return c
 	}
-	return &commit{}
+	return &Snapshot{}
 }
 
 // Parent returns a commit's parent, or "".
-func (g *Git) Parent(id string) string { return g.at(id).parent }
+func (g *Server) Parent(id string) string { return g.at(id).parent }
 
 // Subject returns a commit's subject.
-func (g *Git) Subject(id string) string { return g.at(id).Subject }
+func (g *Server) Subject(id string) string { return g.at(id).commit.Subject }
 
 // Change is a user's commit on top of a branch.
 type Change struct {
@@ -84,18 +71,24 @@ type Change struct {
 }
 
 // Commit makes a user's commit, moves the branch, and returns the id.
-func (g *Git) Commit(c Change) string {
-	made := g.make(g.refs[c.Branch], c.Edits, c.Author, c.Message, c.When)
+func (g *Server) Commit(c Change) string {
+	id := g.Make(g.refs[c.Branch], c)
+	g.Set(c.Author, c.Branch, id)
+	return id
+}
+
+// Make makes a user's commit on a parent or, for "", a first commit. It moves no branch.
+func (g *Server) Make(parent string, c Change) string {
+	made := g.make(parent, c.Edits, c.Author, c.Message, c.When)
 	for name, target := range c.Links {
 		made.files[name] = file{content: target, kind: rollout.Symlink}
 	}
 	g.add(made)
-	g.Set(c.Author, c.Branch, made.ID)
-	return made.ID
+	return made.commit.ID
 }
 
 // Set moves a branch unconditionally, or deletes it for "".
-func (g *Git) Set(by, branch, id string) {
+func (g *Server) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
 		delete(g.refs, branch)
@@ -104,7 +97,7 @@ func (g *Git) Set(by, branch, id string) {
 }
 
 // make does not store the commit.
-func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
+func (g *Server) make(parent string, edits map[string][]byte, author, message string, when time.Time) *Snapshot {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)
 	for name, content := range edits {
@@ -118,16 +111,16 @@ func (g *Git) make(parent string, edits map[string][]byte, author, message strin
 		}
 	}
 	subject, _, _ := strings.Cut(message, "\n")
-	return &commit{
-		Commit: rollout.Commit{Author: author, When: rollout.Second(when), Subject: subject},
+	return &Snapshot{
+		commit: rollout.Commit{Author: author, When: rollout.Second(when), Subject: subject},
 		parent: parent, message: message, files: files,
 	}
 }
 
-func (g *Git) add(c *commit) {
-	c.ID = hashOf(fmt.Sprint(c.root().id, c.parent, c.Author, c.When.Unix(), c.message))
-	if g.commits[c.ID] == nil {
-		g.commits[c.ID] = c
+func (g *Server) add(c *Snapshot) {
+	c.commit.ID = hashOf(fmt.Sprint(c.root().id, c.parent, c.commit.Author, c.commit.When.Unix(), c.message))
+	if g.Commits[c.commit.ID] == nil {
+		g.Commits[c.commit.ID] = c
 	}
 }
 
