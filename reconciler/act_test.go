@@ -424,7 +424,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 // routing. Neither the time of the decision nor the apply of another routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
-	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(memgit.NewSnapshot(rollout.Commit{ID: "c"}, files), app("shop"))
+	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
 	must(t, err)
 	at := func(weight int) rollout.State {
 		w := rendered.Specs[0].Workload

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // pastOf reads the history of a mirror's commits, and counts these reads.
@@ -184,7 +183,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w.git.author = "Bob"
 		files := w.git.Server.Files(w.git.main())
 		files["apps/shop/app.yaml"] = version("v2")
-		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(memgit.NewSnapshot(rollout.Commit{ID: "c"}, files), app("shop"))
+		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
 		must(t, err)
 		hold := decisionOn(next.Release(), "decision: hold")
 		maps.Copy(hold, shopAt("v2"))

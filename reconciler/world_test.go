@@ -90,6 +90,12 @@ func contents(files map[string]string) map[string][]byte {
 	return edits
 }
 
+// commitOf returns a commit with the given files.
+func commitOf(files map[string]string) Snapshot {
+	git := memgit.New(nil)
+	return git.Commits[git.Make("", memgit.Change{Edits: contents(files)})]
+}
+
 // main returns the head of the users' branch.
 func (m *mirror) main() string { return m.Server.Head("main") }
 

@@ -166,10 +166,18 @@ func (g *halfGit) Bring(ctx context.Context, ids []string) ([]string, error) {
 
 func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
 	if c := g.Server.Commits[id]; c != nil && g.half[id] && !g.Local[id] {
-		return memgit.NewSnapshot(c.Commit(), nil), true
+		return emptied{&memgit.Snapshot{}, c.Commit()}, true
 	}
 	return g.Clone.Held(id)
 }
+
+// emptied is a commit without files.
+type emptied struct {
+	rollout.Tree
+	commit rollout.Commit
+}
+
+func (e emptied) Commit() rollout.Commit { return e.commit }
 
 // taker is a mutation that hides other owners of objects.
 type taker struct{ *View }

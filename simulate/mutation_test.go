@@ -23,7 +23,7 @@ type mutation struct {
 }
 
 var mutations = []mutation{
-	{"an advance is applied before it is pushed", "Calm", 0, func(p starting) { p.Repository = &lateGit{Clone: p.Clone} }},
+	{"an advance is applied before it is pushed", "Calm", 0, func(p starting) { p.Repository = &lateGit{Clone: p.Clone, name: p.Name} }},
 	{"a push that failed is taken for one that succeeded", "Git", 0, func(p starting) { p.Repository = &deafGit{p.Clone} }},
 	{"a push does not compare where the branch is", "Pair Eight", 0, func(p starting) { p.Repository = &bluntGit{p.Clone} }},
 	{"a rollback waits until Git has it", "Git Calm", 13, applies(patient)},
@@ -94,26 +94,32 @@ func TestMutations(t *testing.T) {
 // lateGit is a mutation that reports each push as successful immediately, but pushes only before the next fetch.
 type lateGit struct {
 	*memgit.Clone
-	owed []func(memgit.Gate) error
+	name string
+	owed []rollout.Update // Parent has the commit to push
 }
 
 func (g *lateGit) Fetch(ctx context.Context) (rollout.Heads, error) {
-	for _, send := range g.owed {
-		_ = send(func(string, string) (bool, error) { return false, nil })
+	for _, u := range g.owed {
+		if g.Server.Head(u.Branch) == u.Old {
+			g.Server.Set(g.name, u.Branch, u.Parent)
+		}
 	}
 	g.owed = nil
 	return g.Clone.Fetch(ctx)
 }
 
 func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
-	made, send, err := g.Prepare(updates)
-	for _, id := range made {
-		g.Local[id] = true
+	made := map[string]string{}
+	for _, u := range updates {
+		if u.Delete {
+			u.Parent = ""
+		} else {
+			u.Parent = g.Server.Make(u.Parent, memgit.Change{Author: g.name, Message: u.Message, When: u.When, Edits: u.Edits})
+			made[u.Branch], g.Local[u.Parent] = u.Parent, true
+		}
+		g.owed = append(g.owed, u)
 	}
-	if err == nil {
-		g.owed = append(g.owed, send)
-	}
-	return made, err
+	return made, nil
 }
 
 // deafGit is a mutation that reports failed pushes as successful.

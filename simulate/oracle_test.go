@@ -147,7 +147,7 @@ func (o *oracle) serving(w rollout.Workload) int {
 // checkState checks each move of the state branch.
 func (o *oracle) checkState(by, from, to string) {
 	a := o.u.actor(by)
-	if a != nil && o.u.git.Parent(to) != from {
+	if a != nil && o.u.git.Commits[to].Parent != from {
 		o.u.fail("%s rewrote the state branch: %s is not made on %s", by, rollout.ShortID(to), rollout.ShortID(from))
 	}
 	is := o.read(to)

@@ -56,7 +56,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 
 // opened returns the author of an app's last promotion, as recorded on the state branch.
 func (p *story) opened(app string) string {
-	for at := p.git.Head(stateBranch); at != ""; at = p.git.Parent(at) {
+	for at := p.git.Head(stateBranch); at != ""; at = p.git.Commits[at].Parent {
 		s, err := rollout.ParseState("x", []byte(p.git.Files(at)[rollout.StatePath(app)]))
 		must(p.t, err)
 		for _, pr := range s.Progress {

@@ -11,10 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Gate is called before each request ("fetch", "read" or "push", with a commit or branch), which fails with the error.
-// A failed push moves the branches if after is set.
-type Gate func(verb, object string) (after bool, err error)
-
 // Clone is a process's mirror with only the fetched commits.
 type Clone struct {
 	Server *Server
@@ -24,12 +20,15 @@ type Clone struct {
 	name    string
 	branch  string
 	cluster string
-	gate    Gate
+	gate    gate
 	state   string // in the newest readable configuration
 }
 
-// Clone returns a mirror without commits.
-func (g *Server) Clone(name, branch, cluster string, gate Gate) *Clone {
+// gate has the verb fetch, read or push, and a commit or branch. A push with an error happens if after is set.
+type gate func(verb, object string) (after bool, err error)
+
+// Clone returns a mirror without commits. It calls gate before each request.
+func (g *Server) Clone(name, branch, cluster string, gate gate) *Clone {
 	return &Clone{
 		Server: g, name: name, branch: branch, cluster: cluster, gate: gate,
 		Local: map[string]bool{}, state: rollout.StateBranch(cluster),
@@ -93,24 +92,12 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 
 // Push implements reconciler.Repository. All branches move, or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
-	made, send, err := c.Prepare(updates)
-	if err == nil {
-		err = send(c.gate)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return made, nil
-}
-
-// Prepare makes the commits of a push, by branch. The function send moves the branches.
-func (c *Clone) Prepare(updates []rollout.Update) (made map[string]string, send func(Gate) error, err error) {
-	made = make(map[string]string, len(updates))
+	made := make(map[string]string, len(updates))
 	var moves []move
 	for _, u := range updates {
 		m, err := c.prepare(u)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		switch {
 		case m.to != "" && m.to != u.Old:
@@ -122,31 +109,27 @@ func (c *Clone) Prepare(updates []rollout.Update) (made map[string]string, send 
 			made[u.Branch] = u.Old
 		}
 	}
-	return made, func(gate Gate) error { return c.send(moves, gate) }, nil
-}
-
-func (c *Clone) send(moves []move, gate Gate) error {
 	if len(moves) == 0 {
-		return nil
+		return made, nil
 	}
-	after, failed := gate("push", moves[len(moves)-1].branch)
+	after, failed := c.gate("push", moves[len(moves)-1].branch)
 	if failed != nil && !after {
-		return failed
+		return nil, failed
 	}
 	if err := cmp.Or(c.Server.receive(c.name, moves), failed); err != nil {
-		return err
+		return nil, err
 	}
 	for _, m := range moves {
 		if m.to != "" {
 			c.Local[m.to] = true
 		}
 	}
-	return nil
+	return made, nil
 }
 
 // Between implements reconciler.Past.
 func (c *Clone) Between(_ context.Context, from, to string) (line []source.Snapshot, err error) {
-	for at := to; ; at = c.Server.Parent(at) {
+	for at := to; ; at = c.Server.at(at).Parent {
 		if at == "" {
 			return nil, fmt.Errorf("commit %s is not before %s", from, to)
 		}
@@ -162,7 +145,7 @@ func (c *Clone) Outside(_ context.Context, id string, of []string) ([]string, er
 	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
 		at := id
 		for at != "" && at != sought {
-			at = c.Server.Parent(at)
+			at = c.Server.at(at).Parent
 		}
 		return at != ""
 	}), nil
@@ -178,9 +161,9 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 
 // Merge merges the single commit id, without earlier commits, into onto.
 func (g *Server) Merge(id, onto string) rollout.Merge {
-	is, was, now := g.Commits[id].files, g.Commits[g.Parent(id)], g.Commits[onto].files
+	is, was, now := g.Commits[id].files, g.Commits[g.at(id).Parent], g.Commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
-	for at := onto; at != "" && !m.Clean; at = g.Parent(at) {
+	for at := onto; at != "" && !m.Clean; at = g.at(at).Parent {
 		m.Clean = was != nil && at == was.commit.ID
 	}
 	if was == nil {
@@ -220,12 +203,10 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	case u.Parent != "" && c.Server.Commits[u.Parent] == nil:
 		return m, fmt.Errorf("commit %s: not found", u.Parent)
 	}
-	made := c.Server.make(u.Parent, u.Edits, self, u.Message, u.When)
-	if parent := c.Server.Commits[u.Parent]; parent != nil && parent.root().id == made.root().id {
-		return m, nil
+	made := c.Server.Make(u.Parent, Change{Author: self, Message: u.Message, When: u.When, Edits: u.Edits})
+	if parent := c.Server.Commits[u.Parent]; parent == nil || parent.root().id != c.Server.Commits[made].root().id {
+		m.to = made
 	}
-	c.Server.add(made)
-	m.to = made.commit.ID
 	return m, nil
 }
 

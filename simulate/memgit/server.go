@@ -56,9 +56,6 @@ func (g *Server) at(id string) *Snapshot {
 	return &Snapshot{}
 }
 
-// Parent returns a commit's parent, or "".
-func (g *Server) Parent(id string) string { return g.at(id).parent }
-
 // Subject returns a commit's subject.
 func (g *Server) Subject(id string) string { return g.at(id).commit.Subject }
 
@@ -77,13 +74,32 @@ func (g *Server) Commit(c Change) string {
 	return id
 }
 
-// Make makes a user's commit on a parent or, for "", a first commit. It moves no branch.
+// Make makes a commit on a parent or, for "", a first commit. It moves no branch.
 func (g *Server) Make(parent string, c Change) string {
-	made := g.make(parent, c.Edits, c.Author, c.Message, c.When)
-	for name, target := range c.Links {
-		made.files[name] = file{content: target, kind: rollout.Symlink}
+	files := map[string]file{}
+	maps.Copy(files, g.at(parent).files)
+	for name, content := range c.Edits {
+		if content == nil {
+			maps.DeleteFunc(files, func(path string, _ file) bool { return path == name || strings.HasPrefix(path, name+"/") })
+		}
 	}
-	g.add(made)
+	for name, content := range c.Edits {
+		if content != nil {
+			files[name] = file{content: string(content), kind: rollout.File}
+		}
+	}
+	for name, target := range c.Links {
+		files[name] = file{content: target, kind: rollout.Symlink}
+	}
+	subject, _, _ := strings.Cut(c.Message, "\n")
+	made := &Snapshot{
+		commit: rollout.Commit{Author: c.Author, When: rollout.Second(c.When), Subject: subject},
+		Parent: parent, files: files,
+	}
+	made.commit.ID = hashOf(fmt.Sprint(made.root().id, parent, c.Author, made.commit.When.Unix(), c.Message))
+	if g.Commits[made.commit.ID] == nil {
+		g.Commits[made.commit.ID] = made
+	}
 	return made.commit.ID
 }
 
@@ -94,34 +110,6 @@ func (g *Server) Set(by, branch, id string) {
 		delete(g.refs, branch)
 	}
 	g.moved(by, branch, was, id)
-}
-
-// make does not store the commit.
-func (g *Server) make(parent string, edits map[string][]byte, author, message string, when time.Time) *Snapshot {
-	files := map[string]file{}
-	maps.Copy(files, g.at(parent).files)
-	for name, content := range edits {
-		if content == nil {
-			maps.DeleteFunc(files, func(path string, _ file) bool { return path == name || strings.HasPrefix(path, name+"/") })
-		}
-	}
-	for name, content := range edits {
-		if content != nil {
-			files[name] = file{content: string(content), kind: rollout.File}
-		}
-	}
-	subject, _, _ := strings.Cut(message, "\n")
-	return &Snapshot{
-		commit: rollout.Commit{Author: author, When: rollout.Second(when), Subject: subject},
-		parent: parent, message: message, files: files,
-	}
-}
-
-func (g *Server) add(c *Snapshot) {
-	c.commit.ID = hashOf(fmt.Sprint(c.root().id, c.parent, c.commit.Author, c.commit.When.Unix(), c.message))
-	if g.Commits[c.commit.ID] == nil {
-		g.Commits[c.commit.ID] = c
-	}
 }
 
 func hashOf(content string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(content))) }

@@ -11,25 +11,15 @@ import (
 
 // Snapshot is one commit.
 type Snapshot struct {
-	commit  rollout.Commit
-	parent  string
-	message string
-	files   map[string]file
-	tree    *tree // nil until read
+	Parent string // a commit, or ""
+	commit rollout.Commit
+	files  map[string]file
+	tree   *tree // nil until read
 }
 
 type file struct {
 	content string
 	kind    rollout.EntryKind
-}
-
-// NewSnapshot returns a commit of no server, with files by path.
-func NewSnapshot(c rollout.Commit, files map[string]string) *Snapshot {
-	s := &Snapshot{commit: c, files: map[string]file{}}
-	for name, content := range files {
-		s.files[name] = file{content: content, kind: rollout.File}
-	}
-	return s
 }
 
 // tree holds a commit's files. Ids are content digests.
