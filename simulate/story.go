@@ -84,8 +84,8 @@ func NewStory(o StoryOptions) (*Story, error) {
 	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{},
 		now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
 	s.parts.Options.Analyzer = s.meter
-	first := memgit.Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string][]byte{},
-		Links: o.Links}
+	first := memgit.Change{Branch: Branch, Author: "Ann", Message: "first version", When: began,
+		Edits: map[string][]byte{}, Links: o.Links}
 	for name, content := range o.Files {
 		first.Edits[name] = []byte(content)
 	}
@@ -220,8 +220,9 @@ func (s *Story) wait(d time.Duration) error {
 }
 
 func (s *Story) commit(message string, edits map[string][]byte) {
-	id := s.git.Commit(memgit.Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
-	s.pushes = append(s.pushes, id)
+	s.pushes = append(s.pushes, s.git.Commit(memgit.Change{
+		Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits,
+	}))
 }
 
 // without deletes files missing in keep, except files directly in .gitrollout.
