@@ -18,6 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -64,13 +65,13 @@ func TestStateMovedBack(t *testing.T) {
 		if w.state().Phase == rollout.Healthy {
 			break
 		}
-		fetched, w.r = w.git.heads.State, New(w.r.Options)
+		fetched, w.r = w.git.state(), New(w.r.Options)
 		_ = w.once()
 	}
 	w.want(rollout.Healthy, 0)
-	w.git.heads.State = fetched
+	w.git.Server.Set("Ann", stateBranch, fetched)
 	w.passes(3)
-	if h := w.state().Held; w.git.heads.State == fetched || h == nil || h.Reason != rollout.HeldRolledBack {
+	if h := w.state().Held; w.git.state() == fetched || h == nil || h.Reason != rollout.HeldRolledBack {
 		t.Errorf("the record is %s, held %+v", w.state().Phase, h)
 	}
 }
@@ -121,7 +122,7 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 	w.commit("without the ConfigMap", withoutConfigMap)
 	w.passes(3)
-	compare.CheckNamed(t, "source while the Deployment is refused", w.git.heads.Main, w.state().Source)
+	compare.CheckNamed(t, "source while the Deployment is refused", w.git.main(), w.state().Source)
 	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
 	w.cluster.refuses = nil
 	w.settle()
@@ -253,7 +254,7 @@ func TestMessage(t *testing.T) {
 	first, last := w.git.messages[0], w.git.messages[len(w.git.messages)-1]
 	release := string(w.state().Release.Hash)
 	compare.Contains(t, last,
-		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: "+w.git.heads.Main+"\n",
+		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: "+w.git.main()+"\n",
 		"\nGitrollout-App: shop phase=Paused release="+release+" step=2/2 weight=50 held=InvalidInput\n")
 	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(first, "held=") {
 		t.Errorf("the first message is %q, but the last %q", first, last)
@@ -292,7 +293,7 @@ func TestEndpointsAreAsked(t *testing.T) {
 }
 
 // unreadable is a commit whose files cannot be read.
-type unreadable struct{ tree }
+type unreadable struct{ Snapshot }
 
 func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
@@ -302,18 +303,17 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 // app or its promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
-	base := tree{id: "base", files: map[string]string{
+	git := newMirror()
+	first := git.commit("main", "base", map[string]string{
 		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"), "other": "1",
-	}}
-	with := func(edits map[string]string) tree {
-		o := origin{commits: map[string]tree{"base": base}}
-		return o.commits[o.commit("base", contents(edits))]
+	})
+	with := func(edits map[string]string) Snapshot {
+		return git.Server.Commits[git.Server.Make(first, memgit.Change{Edits: contents(edits)})]
 	}
+	base := git.Server.Commits[first]
 	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	newPoller := func() *poller { // each case needs its own cache, because commits of several cases have the same id
-		return &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
-	}
+	l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	for name, c := range map[string]struct {
 		from, to Snapshot
 		want     bool
@@ -329,7 +329,6 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		"a file is unreadable":   {base, unreadable{base}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newPoller()
 			branch, err := l.reader.Open(c.from, nil)
 			must(t, err)
 			shop, _ := branch.Find("shop")
@@ -338,7 +337,6 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 			compare.CheckNamed(t, "changes the app", c.want, l.changes(c.to, a, at, held))
 		})
 	}
-	l := newPoller()
 	_, held := l.reader.RenderHead(broken, app("shop"))
 	changed := l.changes(broken, &appView{App: app("shop")}, nil, held)
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
@@ -426,7 +424,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 // routing. Neither the time of the decision nor the apply of another routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
-	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
+	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
 	must(t, err)
 	at := func(weight int) rollout.State {
 		w := rendered.Specs[0].Workload
@@ -528,7 +526,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
 	})
 	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy ||
-		s.Updates[0].After.Stable.Commit != w.git.heads.Main {
+		s.Updates[0].After.Stable.Commit != w.git.main() {
 		t.Errorf("the newest commit is released: %+v", s)
 	}
 }
@@ -541,8 +539,7 @@ func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
 	})
 	w.want(rollout.Paused, 2)
-	readable := w.git.heads.Main
-	w.git.heads.Main = "unread"
+	w.git.sees = func(heads *rollout.Heads) { heads.Main = "unread" }
 	for range 3 {
 		w.now = w.now.Add(2 * time.Hour)
 		if err := w.once(); err == nil || !strings.Contains(err.Error(), "read commit unread") {
@@ -550,7 +547,7 @@ func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 		}
 	}
 	w.want(rollout.Paused, 2)
-	w.git.heads.Main = readable
+	w.git.sees = nil
 	w.settle()
 	w.want(rollout.Healthy, 4)
 }
@@ -666,7 +663,7 @@ func scaler(api, kind, target string) string {
 
 // TestOtherKeysAskAnew checks that a promotion's approval is checked again when the trusted keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
-	asked, who := 0, "ann"
+	asked, who, keys := 0, "", "one"
 	w := paused(t, func(o *Options) {
 		o.Approve = func(context.Context, string, string, string) (string, error) {
 			if asked++; who == "" {
@@ -675,14 +672,14 @@ func TestOtherKeysAskAnew(t *testing.T) {
 			return who, nil
 		}
 	})
-	w.git.heads.Keys, who = "one", ""
+	w.git.sees = func(heads *rollout.Heads) { heads.Keys = keys }
 	w.follow("promoted", promotion(w, "2"))
 	w.want(rollout.Paused, 2)
 	compare.CheckNamed(t, "an unsigned promotion is asked about", true, asked > 0)
 	before := asked
 	w.settle()
 	compare.CheckNamed(t, "questions while nothing has changed", before, asked)
-	w.git.heads.Keys, who = "two", "ann"
+	keys, who = "two", "ann"
 	w.settle()
 	w.want(rollout.Healthy, 4)
 }
@@ -690,7 +687,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 // filesOfAStore returns edits that remove the files of the app shop. It also returns edits that add these files to an app named store.
 func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	removed, moved = map[string]string{}, map[string]string{}
-	for name, content := range w.git.commits[w.git.heads.Main].files {
+	for name, content := range w.git.Server.Files(w.git.main()) {
 		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
 			removed[name], moved["apps/store/"+file] = "", content
 		}
@@ -754,7 +751,7 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	w.follow("v2", shopAt("v2"))
 	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), configFile: "apps: ["})
 	w.passes(20)
-	compare.CheckNamed(t, "phase, and source", []any{rollout.Healthy, w.git.heads.Main}, []any{w.state().Phase, w.state().Source})
+	compare.CheckNamed(t, "phase, and source", []any{rollout.Healthy, w.git.main()}, []any{w.state().Phase, w.state().Source})
 	w.r = New(w.r.Options)
 	w.passes(20)
 	for workload := range w.cluster.Deployments {
@@ -841,10 +838,10 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 		return nil
 	}
 	w.commit("abort", decision(w, "decision: abort"))
-	head, branch := w.git.heads.Main, rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
+	head, branch := w.git.main(), rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
 	w.passes(20)
-	compare.CheckNamed(t, "main", head, w.git.heads.Main)
-	compare.CheckNamed(t, branch, "", w.git.heads.Proposals[branch])
+	compare.CheckNamed(t, "main", head, w.git.main())
+	compare.CheckNamed(t, branch, "", w.git.Server.Head(branch))
 	w.want(rollout.Degraded, 0)
 }
 
@@ -859,7 +856,7 @@ func TestTwoWriters(t *testing.T) {
 		w.commit("v2", shopAt("v2"))
 		w.git.refuse = func(rollout.Update) error {
 			w.git.refuse = nil
-			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
+			w.git.commit(stateBranch, "another writer", map[string]string{rollout.ClusterPath: string(data)})
 			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		err := w.once()

@@ -16,7 +16,7 @@ import (
 
 // refusing is a Git server for several goroutines. If lookErr is set, each fetch returns it. If pushErr is set, each push returns it.
 type refusing struct {
-	*origin
+	*mirror
 	mu      sync.Mutex
 	fetches []time.Time
 	pushes  []time.Time
@@ -25,33 +25,46 @@ type refusing struct {
 }
 
 func (g *refusing) Fetch(ctx context.Context) (rollout.Heads, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.locked()()
 	if g.fetches = append(g.fetches, time.Now()); g.lookErr != nil {
 		return rollout.Heads{}, g.lookErr
 	}
-	return g.origin.Fetch(ctx)
+	return g.mirror.Fetch(ctx)
 }
 
 func (g *refusing) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.locked()()
 	if g.pushes = append(g.pushes, time.Now()); g.pushErr != nil {
 		return nil, g.pushErr
 	}
-	return g.origin.Push(ctx, updates)
+	return g.mirror.Push(ctx, updates)
 }
 
+func (g *refusing) locked() (unlock func()) { g.mu.Lock(); return g.mu.Unlock }
+
 func (g *refusing) Bring(ctx context.Context, commits []string) ([]string, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.origin.Bring(ctx, commits)
+	defer g.locked()()
+	return g.mirror.Bring(ctx, commits)
 }
 
 func (g *refusing) Held(commit string) (Snapshot, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.origin.Held(commit)
+	defer g.locked()()
+	return g.mirror.Held(commit)
+}
+
+func (g *refusing) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
+	defer g.locked()()
+	return g.mirror.Between(ctx, from, to)
+}
+
+func (g *refusing) Outside(ctx context.Context, commit string, of []string) ([]string, error) {
+	defer g.locked()()
+	return g.mirror.Outside(ctx, commit, of)
+}
+
+func (g *refusing) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
+	defer g.locked()()
+	return g.mirror.Merge(ctx, commit, onto)
 }
 
 // TestRecordBacksOff checks that pushes back off while Git refuses the record of an advance or a rollback. At most 30 pushes are sent in
@@ -78,9 +91,9 @@ func TestRecordBacksOff(t *testing.T) {
 						w.commit("v1", shopAt("v1"))
 					}
 					time.Sleep(time.Until(w.now))
-					g := &refusing{origin: w.git, pushErr: c.err}
+					g := &refusing{mirror: w.git, pushErr: c.err}
 					o := w.r.Options
-					o.Repository, o.Past = g, w.git
+					o.Repository, o.Past = g, g
 					ctx, stop := context.WithCancel(t.Context())
 					ended := make(chan struct{})
 					r := New(o)
@@ -127,9 +140,9 @@ func TestOneAppSlowsNothing(t *testing.T) {
 		w := newWorld(t, nil)
 		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2"), "apps/No_Name/app.yaml": version("v1")})
 		time.Sleep(time.Until(w.now))
-		g := &refusing{origin: w.git}
+		g := &refusing{mirror: w.git}
 		o := w.r.Options
-		o.Repository, o.Past = g, w.git
+		o.Repository, o.Past = g, g
 		o.Tell = func(r report.Report) {
 			if len(r.Apps) > 0 {
 				panic("a report")
@@ -163,7 +176,7 @@ func TestOneRefusedRecord(t *testing.T) {
 		w.follow("a till", till(0))
 		w.commit("v2", shopAt("v2"))
 		time.Sleep(time.Until(w.now))
-		g, refused := &refusing{origin: w.git}, 0
+		g, refused := &refusing{mirror: w.git}, 0
 		w.git.refuse = func(u rollout.Update) error {
 			if _, has := u.Edits[rollout.StatePath("shop")]; has {
 				refused++
@@ -172,7 +185,7 @@ func TestOneRefusedRecord(t *testing.T) {
 			return nil
 		}
 		o := w.r.Options
-		o.Repository, o.Past = g, w.git
+		o.Repository, o.Past = g, g
 		told := map[string]bool{}
 		o.Tell = func(r report.Report) {
 			for _, a := range r.Apps {

@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pastOf reads the history of an origin's commits, and counts these reads.
+// pastOf reads the history of a mirror's commits, and counts these reads.
 type pastOf struct {
-	*origin
+	*mirror
 	lines int
 	then  func() error // if set, is called at each read, which fails with the returned error
 }
@@ -28,7 +28,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 			return nil, err
 		}
 	}
-	return p.origin.Between(ctx, from, to)
+	return p.mirror.Between(ctx, from, to)
 }
 
 // meanwhile makes the first read of the history call pushed and then fetch Git, as if a user pushed during the read.
@@ -49,7 +49,7 @@ var readme, readmeAgain = map[string]string{"README.md": "not of the app\n"}, ma
 func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	start := func(t *testing.T) (*world, *pastOf) {
 		w := newWorld(t, nil)
-		return w, &pastOf{origin: w.git}
+		return w, &pastOf{mirror: w.git}
 	}
 	follows := func(w *world, past *pastOf, commit string, lines int) {
 		w.Helper()
@@ -127,7 +127,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)
-		past := &pastOf{origin: w.git}
+		past := &pastOf{mirror: w.git}
 		w.git.author = "Bob"
 		w.commit("promotion", files(w))
 		w.git.author = "Cid"
@@ -179,11 +179,11 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 	})
 	t.Run("hold of a release that Git asks for", func(t *testing.T) {
 		w := newWorld(t, nil)
-		past := &pastOf{origin: w.git}
+		past := &pastOf{mirror: w.git}
 		w.git.author = "Bob"
-		files := maps.Clone(w.git.commits[w.git.heads.Main].files)
+		files := w.git.Server.Files(w.git.main())
 		files["apps/shop/app.yaml"] = version("v2")
-		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
+		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
 		must(t, err)
 		hold := decisionOn(next.Release(), "decision: hold")
 		maps.Copy(hold, shopAt("v2"))

@@ -47,7 +47,7 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 			w.git.author = "Cid"
 			w.commit("after", readme)
 			if c.restart != never {
-				past := &pastOf{origin: w.git, then: func() error { return nil }}
+				past := &pastOf{mirror: w.git, then: func() error { return nil }}
 				if c.restart != "" {
 					past.then = func() error { return errors.New(c.restart) }
 				}

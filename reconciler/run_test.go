@@ -79,15 +79,14 @@ func TestRunPolls(t *testing.T) {
 // removes the folder.
 func TestProblemsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, folder := &origin{commits: map[string]tree{}}, "apps/No_Name/kustomization.yaml"
-		commit := func(files map[string]string) { server.heads.Main = server.commit(server.heads.Main, contents(files)) }
-		commit(map[string]string{configFile: plainConfig, folder: "resources: []\n"})
+		server, folder := newMirror(), "apps/No_Name/kustomization.yaml"
+		server.commit("main", "an invalid folder", map[string]string{configFile: plainConfig, folder: "resources: []\n"})
 		repo := &away{Repository: server, err: func(n int64) error {
 			switch n {
 			case 2, 3:
 				return errors.New("no route")
 			case 4:
-				commit(map[string]string{folder: ""})
+				server.commit("main", "no folder", map[string]string{folder: ""})
 			}
 			return nil
 		}}

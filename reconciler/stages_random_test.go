@@ -65,7 +65,7 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 		w.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: strings.HasPrefix(version, "bad")} }
 	}
 	base := func(commit string) string {
-		_, rest, _ := strings.Cut(c.prod.git.commits[commit].files["base/app.yaml"], "shop:")
+		_, rest, _ := strings.Cut(c.prod.git.Server.Files(commit)["base/app.yaml"], "shop:")
 		v, _, _ := strings.Cut(rest, `"`)
 		return v
 	}

@@ -32,7 +32,8 @@ func (c *clusters) Branches(_ context.Context, _ string, known map[string]string
 		return nil, c.failed
 	}
 	if _, asked := known[branch]; asked {
-		heads[branch] = c.staging.git.heads.State
+		heads[branch] = c.prod.git.Server.Head(branch)
+		c.prod.git.Local[heads[branch]] = true
 	}
 	return heads, nil
 }
@@ -71,7 +72,7 @@ func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	}
 	c.prod = worldOf(t, files, func(o *Options) { o.Branches = c })
 	c.staging = &world{T: t, now: c.prod.now,
-		git:     &origin{commits: c.prod.git.commits, parents: c.prod.git.parents, heads: rollout.Heads{Proposals: map[string]string{}}},
+		git:     mirrorIn(c.prod.git.Server, "staging"),
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(2, 2)), c.prod.now)},
 	}
 	o := c.prod.r.Options
@@ -90,7 +91,7 @@ func newClusters(t *testing.T, more ...map[string]string) *clusters {
 
 // push commits files to the users' branch of both clusters.
 func (c *clusters) push(files map[string]string) {
-	c.staging.git.heads.Main = c.prod.commit("", files)
+	c.prod.commit("", files)
 }
 
 // run runs both reconcilers for some seconds. Each pass must succeed.
@@ -128,7 +129,7 @@ func TestStages(t *testing.T) {
 	c.want("v2", "v2", "")
 	c.push(map[string]string{"prod/shop/config.yaml": configMap + "data: {a: b}\n"})
 	c.run(10)
-	if s := c.prod.state(); s.Source != c.prod.git.heads.Main || s.Held != nil {
+	if s := c.prod.state(); s.Source != c.prod.git.main() || s.Held != nil {
 		t.Errorf("a change of prod alone: at %s, held %+v", s.Source, s.Held)
 	}
 	c.push(baseAt("v3"))
@@ -257,12 +258,12 @@ func TestApproval(t *testing.T) {
 	c.want("v2", "v1", "waits for an approval for stage prod: gitrollout promote shop --through entry")
 	proposed := func() map[string]string {
 		t.Helper()
-		tree, held := c.prod.git.commits[c.prod.git.heads.Proposals[branch]]
-		if !held {
-			t.Fatalf("no proposal among %v", c.prod.git.heads.Proposals)
+		head := c.prod.git.Server.Head(branch)
+		if head == "" {
+			t.Fatalf("no proposal among %v", c.prod.git.Server.Branches(""))
 		}
 		file := rollout.PromotionPath("prod", "shop")
-		return map[string]string{file: tree.files[file]}
+		return map[string]string{file: c.prod.git.Server.Files(head)[file]}
 	}
 	second := proposed()
 	compare.Contains(t, second[rollout.PromotionPath("prod", "shop")], "through: entry")
@@ -282,9 +283,7 @@ func TestApproval(t *testing.T) {
 	c.push(proposed())
 	c.run(30)
 	c.want("v3", "v3", "")
-	if len(c.prod.git.heads.Proposals) > 0 {
-		t.Errorf("proposals remain: %v", c.prod.git.heads.Proposals)
-	}
+	compare.CheckNamed(t, "proposals", 0, len(c.prod.git.Server.Branches("gitrollout/promote/")))
 }
 
 // TestStagesAndCohorts checks a base of 12 apps in a stage. After the proof in staging, one app takes the change first, also while the
@@ -306,7 +305,7 @@ func TestStagesAndCohorts(t *testing.T) {
 	count := func(v string) (n int) {
 		for i := range 12 {
 			s := c.prod.stateOf(fmt.Sprintf("a%d", i))
-			if strings.Contains(c.prod.git.commits[s.Source].files["common/config.yaml"], v) {
+			if strings.Contains(c.prod.git.Server.Files(s.Source)["common/config.yaml"], v) {
 				n++
 			}
 		}

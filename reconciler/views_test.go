@@ -15,17 +15,20 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // churn is a reconciler without a cluster, whose users push random commits. Fetches, renders and passes come in a random order.
 type churn struct {
 	*testing.T
 	rand    *rand.Rand
-	git     *origin
+	git     *mirror
 	r       *Reconciler
 	now     time.Time
 	policy  *rollout.Policy
 	rules   []*rollout.Policy
+	pushed  []string
+	refused *rollout.Refusal
 	waiting map[string]string // by app: why its last pass ended without a decision
 	views   map[*gitView]string
 }
@@ -34,7 +37,7 @@ var churned = []string{"a", "b", "c", "d", "e"}
 
 func newChurn(t *testing.T, seed uint64) *churn {
 	c := &churn{
-		T: t, rand: rand.New(rand.NewPCG(seed, 1)), git: &origin{commits: map[string]tree{}}, rules: []*rollout.Policy{nil},
+		T: t, rand: rand.New(rand.NewPCG(seed, 1)), git: newMirror(), rules: []*rollout.Policy{nil},
 		now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waiting: map[string]string{},
 		views: map[*gitView]string{},
 	}
@@ -44,6 +47,7 @@ func newChurn(t *testing.T, seed uint64) *churn {
 		must(t, err)
 		c.rules = append(c.rules, p)
 	}
+	c.git.sees = func(heads *rollout.Heads) { heads.Refused = c.refused }
 	c.r = c.start()
 	files := map[string]string{configFile: plainConfig + churnShared}
 	for _, base := range []string{"one", "two"} {
@@ -76,7 +80,7 @@ func churnKustomization(name string, i int) string {
 func (c *churn) start() *Reconciler {
 	r := New(Options{Cluster: "prod", Repository: c.git, Past: c.git, Renderer: render.New(render.InProcess{}),
 		Log: slog.New(slog.DiscardHandler), Policy: func(rollout.Heads) (*rollout.Policy, error) { return c.policy, nil }})
-	r.in.hasRead, r.states.isKnown, r.states.head = true, true, c.git.heads.State
+	r.in.hasRead, r.states.isKnown, r.states.head = true, true, c.git.state()
 	if c.r != nil {
 		r.states.apps = maps.Clone(c.r.states.apps)
 	}
@@ -84,7 +88,7 @@ func (c *churn) start() *Reconciler {
 }
 
 func (c *churn) push(files map[string]string) {
-	c.git.heads.Main = c.git.commit(c.git.heads.Main, contents(files))
+	c.pushed = append(c.pushed, c.git.commit("main", fmt.Sprint("push ", c.rand.Uint64()), files))
 }
 
 // edit returns a random edit of one file or folder.
@@ -125,12 +129,13 @@ func (c *churn) act() {
 		c.push(c.edit())
 	case 2:
 		if c.rand.IntN(5) == 0 { // an untrusted head, or a trusted head again
-			c.git.heads.Refused = nil
+			c.refused = nil
 			if c.rand.IntN(2) == 0 {
-				c.git.heads.Refused = &rollout.Refusal{Commit: c.git.commit(c.git.heads.Main, contents(c.edit())), Reason: "no signature"}
+				id := c.git.Server.Make(c.git.main(), memgit.Change{Author: "Ann", Edits: contents(c.edit())})
+				c.refused, c.pushed = &rollout.Refusal{Commit: id, Reason: "no signature"}, append(c.pushed, id)
 			}
 		} else if c.rand.IntN(4) == 0 { // users force a push of an older commit
-			c.git.heads.Main = fmt.Sprintf("%07d", 1+c.rand.IntN(len(c.git.commits)))
+			c.git.Server.Set("Ann", "main", c.pushed[c.rand.IntN(len(c.pushed))])
 		} else if c.rand.IntN(3) == 0 {
 			c.policy = c.rules[c.rand.IntN(len(c.rules))]
 		}
@@ -192,8 +197,8 @@ func (c *churn) record(name string, app source.App) {
 	if app.Entry != nil {
 		s.Entered = &rollout.Entered{At: c.now, Commit: s.Source, Was: app.State.Source, Well: c.now.Add(-time.Hour)}
 	}
-	c.git.heads.State = fmt.Sprint("record ", len(c.git.heads.State), " ", c.rand.IntN(1_000_000))
-	c.r.states.apps[name], c.r.states.head = appState{state: s}, c.git.heads.State
+	c.git.Server.Set("prod", stateBranch, fmt.Sprint("record ", c.rand.Uint64()))
+	c.r.states.apps[name], c.r.states.head = appState{state: s}, c.git.state()
 	c.r.cohorts.wake()
 }
 
@@ -269,7 +274,7 @@ func TestViewsOfManyPushes(t *testing.T) {
 					compare.CheckNamed(t, "a former view", text, textOf(v))
 				}
 				clear(c.views)
-				if _, err := c.r.in.reader.ConfigAt(c.git.commits[c.git.heads.Main]); err != nil { // a new process has no last one
+				if _, err := c.r.in.reader.ConfigAt(c.git.Server.Commits[c.git.main()]); err != nil { // a new process has no last one
 					c.push(map[string]string{configFile: plainConfig + churnShared})
 				}
 				c.settle(c.r)
@@ -289,15 +294,19 @@ func TestViewsOfManyPushes(t *testing.T) {
 }
 
 // TestAppsThatWaitForTheSameCommit checks that all apps become due when a commit arrives that their answers about a shared change need.
+// Commits arrive in the order of their ids, which depend on the seed.
 func TestAppsThatWaitForTheSameCommit(t *testing.T) {
-	c := newChurn(t, 1)
-	c.push(map[string]string{"one/base.yaml": churnMap("base", 2)})
-	c.push(map[string]string{"one/base.yaml": churnMap("base", 4)})
-	for _, name := range churned {
-		c.r.states.apps[name] = appState{state: rollout.State{App: name, Path: "apps/" + name, Source: "0000002", Phase: rollout.Healthy,
-			Entered: &rollout.Entered{At: c.now, Commit: "0000002", Was: "0000001", Well: c.now}}}
+	for seed := range uint64(8) {
+		c := newChurn(t, seed)
+		c.push(map[string]string{"one/base.yaml": churnMap("base", 2)})
+		c.push(map[string]string{"one/base.yaml": churnMap("base", 4)})
+		was, is := c.pushed[0], c.pushed[1]
+		for _, name := range churned {
+			c.r.states.apps[name] = appState{state: rollout.State{App: name, Path: "apps/" + name, Source: is, Phase: rollout.Healthy,
+				Entered: &rollout.Entered{At: c.now, Commit: is, Was: was, Well: c.now}}}
+		}
+		c.settle(c.r)
 	}
-	c.settle(c.r)
 }
 
 // TestARemovedAppKeepsItsCommit checks that the commit that removed an app is still known after a commit of another app's record.
@@ -307,6 +316,6 @@ func TestARemovedAppKeepsItsCommit(t *testing.T) {
 	for _, when := range []string{"after the push", "after a record's commit"} {
 		must(t, w.r.in.look(t.Context()))
 		compare.CheckNamed(t, when, commit, w.r.in.current().apps["shop"].removedBy.ID)
-		w.git.heads.State = w.git.commit(w.git.heads.State, nil)
+		w.git.commit(stateBranch, "", nil)
 	}
 }

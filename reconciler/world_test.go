@@ -1,16 +1,10 @@
 package reconciler
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // must ends the test if there is an error.
@@ -29,162 +24,86 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// tree is a commit with its files by path. The id of a file or folder is a hash of its content.
-type tree struct {
-	id     string
-	author string // "" means Ann
-	files  map[string]string
+var stateBranch = rollout.StateBranch("prod")
+
+// mirror is a mirror of the simulator's Git server. If fails is set, each push returns it. If refuse is set, it is
+// called with each update of a push, and its error fails the push. If sees is set, it may change the result of a fetch.
+type mirror struct {
+	*memgit.Clone
+	refuse   func(rollout.Update) error
+	sees     func(*rollout.Heads)
+	fails    error
+	author   string   // the author of the next commits
+	messages []string // the messages of pushed commits on the state branch
 }
 
-func (t tree) Commit() rollout.Commit {
-	return rollout.Commit{ID: t.id, Author: cmp.Or(t.author, "Ann"), Subject: t.id}
-}
+func newMirror() *mirror { return mirrorIn(memgit.New(nil), "prod") }
 
-func (t tree) Lookup(name string) (rollout.Entry, bool, error) {
-	if content, is := t.files[name]; is {
-		return rollout.Entry{Name: path.Base(name), Kind: rollout.File, ID: "b" + sum(content)}, true, nil
-	}
-	var below []string
-	for _, file := range slices.Sorted(maps.Keys(t.files)) {
-		if name == "" || strings.HasPrefix(file, name+"/") {
-			below = append(below, file, t.files[file])
+// mirrorIn returns the mirror of a cluster.
+func mirrorIn(server *memgit.Server, cluster string) *mirror {
+	m := &mirror{author: "Ann"}
+	m.Clone = server.Clone("test", "main", cluster, func(verb, _ string) (bool, error) {
+		if verb == "push" {
+			return false, m.fails
 		}
+		return false, nil
+	})
+	return m
+}
+
+func (m *mirror) Fetch(ctx context.Context) (rollout.Heads, error) {
+	heads, err := m.Clone.Fetch(ctx)
+	if m.sees != nil {
+		m.sees(&heads)
 	}
-	return rollout.Entry{Name: path.Base(name), Kind: rollout.Dir, ID: "t" + sum(below...)}, len(below) > 0, nil
+	return heads, err
 }
 
-func sum(parts ...string) string {
-	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(h[:8])
-}
-
-func (t tree) ReadDir(dir string) (entries []rollout.Entry, err error) {
-	names := map[string]bool{}
-	for file := range t.files {
-		if rest, below := strings.CutPrefix(file, dir+"/"); below || dir == "" {
-			if dir == "" {
-				rest = file
-			}
-			first, _, _ := strings.Cut(rest, "/")
-			names[first] = true
-		}
-	}
-	for _, name := range sortedKeys(names) {
-		e, _, _ := t.Lookup(path.Join(dir, name))
-		entries = append(entries, e)
-	}
-	return entries, nil
-}
-
-func (t tree) ReadBlob(id string) ([]byte, error) {
-	for _, content := range t.files {
-		if "b"+sum(content) == id {
-			return []byte(content), nil
-		}
-	}
-	return nil, fmt.Errorf("no blob %s", id)
-}
-
-// origin is an in-memory Git server together with its mirror. If fails is set, each push returns it. If refuse is set,
-// it is called with each update of a push, and its error fails the push.
-type origin struct {
-	refuse    func(rollout.Update) error
-	commits   map[string]tree
-	parents   map[string]string
-	heads     rollout.Heads
-	fails     error
-	author    string   // the author of the next commits
-	messages  []string // the messages of the state branch's commits
-	delivered []rollout.Update
-}
-
-func (o *origin) Fetch(context.Context) (rollout.Heads, error) {
-	heads := o.heads
-	heads.Proposals = maps.Clone(o.heads.Proposals)
-	return heads, nil
-}
-
-func (o *origin) Held(commit string) (Snapshot, bool) { t, held := o.commits[commit]; return t, held }
-
-func (o *origin) Bring(_ context.Context, commits []string) (gone []string, err error) {
-	return slices.DeleteFunc(slices.Clone(commits), func(id string) bool { _, held := o.commits[id]; return held }), nil
-}
-
-func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
-	if o.fails != nil {
-		return nil, o.fails
-	}
+func (m *mirror) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	for _, u := range updates {
-		if o.refuse == nil {
+		if m.refuse == nil {
 			break
 		}
-		if err := o.refuse(u); err != nil {
+		if err := m.refuse(u); err != nil {
 			return nil, err
 		}
 	}
-	made := map[string]string{}
+	made, err := m.Clone.Push(ctx, updates)
 	for _, u := range updates {
-		o.delivered = append(o.delivered, u)
-		if u.Delete {
-			delete(o.heads.Proposals, u.Branch)
-			continue
-		}
-		id := o.commit(u.Parent, u.Edits)
-		made[u.Branch] = id
-		switch {
-		case strings.HasPrefix(u.Branch, rollout.StateBranch("")):
-			o.heads.State, o.messages = id, append(o.messages, u.Message)
-		case rollout.IsProposal(u.Branch):
-			o.heads.Proposals[u.Branch] = id
-		default:
-			o.heads.Main = id
+		if err == nil && strings.HasPrefix(u.Branch, rollout.StateBranch("")) {
+			m.messages = append(m.messages, u.Message)
 		}
 	}
-	return made, nil
+	return made, err
 }
 
-// commit adds a commit on top of its parent. Nil content removes a file.
-func (o *origin) commit(parent string, edits map[string][]byte) string {
-	next := tree{author: o.author, id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
-	if next.files == nil {
-		next.files = map[string]string{}
-	}
-	for name, content := range edits {
-		if next.files[name] = string(content); content == nil {
-			delete(next.files, name)
-		}
-	}
-	o.commits[next.id] = next
-	if o.parents == nil {
-		o.parents = map[string]string{}
-	}
-	o.parents[next.id] = parent
-	return next.id
+// commit pushes a user's commit to a branch. Content "" removes a file.
+func (m *mirror) commit(branch, message string, files map[string]string) string {
+	return m.Server.Commit(memgit.Change{Branch: branch, Author: m.author, Message: message, Edits: contents(files)})
 }
 
-func (o *origin) Merge(_ context.Context, commit, _ string) (rollout.Merge, error) {
-	return rollout.Merge{Clean: true, Edits: map[string][]byte{"merged": []byte(commit)}}, nil
-}
-
-func (o *origin) Between(_ context.Context, from, to string) (line []Snapshot, err error) {
-	for at := to; at != ""; at = o.parents[at] {
-		line = append([]Snapshot{o.commits[at]}, line...)
-		if at == from {
-			return line, nil
+// contents converts files to the edits of a commit. Content "" removes a file.
+func contents(files map[string]string) map[string][]byte {
+	edits := map[string][]byte{}
+	for name, content := range files {
+		if edits[name] = []byte(content); content == "" {
+			edits[name] = nil
 		}
 	}
-	return nil, errors.New("not known")
+	return edits
 }
 
-func (o *origin) Outside(_ context.Context, commit string, of []string) ([]string, error) {
-	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
-		at := commit
-		for at != "" && at != sought {
-			at = o.parents[at]
-		}
-		return at != ""
-	}), nil
+// commitOf returns a commit with the given files.
+func commitOf(files map[string]string) Snapshot {
+	git := memgit.New(nil)
+	return git.Commits[git.Make("", memgit.Change{Edits: contents(files)})]
 }
+
+// main returns the head of the users' branch.
+func (m *mirror) main() string { return m.Server.Head("main") }
+
+// state returns the head of the state branch.
+func (m *mirror) state() string { return m.Server.Head(stateBranch) }
 
 // server is an in-memory cluster. It models the controllers of Kubernetes, and notes applied and pruned objects.
 type server struct {
@@ -251,7 +170,7 @@ func (s *server) OtherOwners(context.Context, string, []rollout.Object, time.Tim
 // world is a test environment in memory: a Git server, a renderer, a cluster, and a reconciler of the app shop.
 type world struct {
 	*testing.T
-	git     *origin
+	git     *mirror
 	cluster *server
 	r       *Reconciler
 	now     time.Time
@@ -305,7 +224,7 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := &world{
-		T: t, now: now, git: &origin{commits: map[string]tree{}, heads: rollout.Heads{Proposals: map[string]string{}}},
+		T: t, now: now, git: newMirror(),
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(1, 1)), now)},
 	}
 	o := Options{
@@ -330,20 +249,8 @@ func version(v string) string { return strings.Replace(deployment, "VERSION", v,
 func shopAt(v string) map[string]string { return map[string]string{"apps/shop/app.yaml": version(v)} }
 
 // commit writes files to the users' branch. Content "" removes a file.
-func (w *world) commit(_ string, files map[string]string) string {
-	w.git.heads.Main = w.git.commit(w.git.heads.Main, contents(files))
-	return w.git.heads.Main
-}
-
-// contents converts files to the edits of a commit. Content "" removes a file.
-func contents(files map[string]string) map[string][]byte {
-	edits := map[string][]byte{}
-	for name, content := range files {
-		if edits[name] = []byte(content); content == "" {
-			edits[name] = nil
-		}
-	}
-	return edits
+func (w *world) commit(message string, files map[string]string) string {
+	return w.git.commit("main", message, files)
 }
 
 func (w *world) clock() time.Time { return w.now }

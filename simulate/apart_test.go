@@ -8,11 +8,12 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // picky is a Git server that refuses commits with a given word in the message. While away is set, the server is unreachable.
 type picky struct {
-	*Clone
+	*memgit.Clone
 	refuses string
 	away    bool
 	single  int // number of pushes with only one app's record while away was set

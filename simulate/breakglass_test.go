@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // breakGlass annotates a random workload with a request to abort its release. Most requests name the version in the cluster.
@@ -59,19 +60,19 @@ type userCommand struct {
 
 // userClone is a user's clone. It has all commits of its branches, and takes no pushes.
 type userClone struct {
-	*Clone
+	*memgit.Clone
 	heads rollout.Heads
 }
 
 func (c userClone) Fetch(context.Context) (rollout.Heads, error) {
-	c.main = c.heads.Main
-	c.local[c.heads.Main], c.local[c.heads.State] = true, true
+	c.Main = c.heads.Main
+	c.Local[c.heads.Main], c.Local[c.heads.State] = true, true
 	return c.heads, nil
 }
 
 func (c userClone) Bring(_ context.Context, ids []string) (gone []string, err error) {
 	for _, id := range ids {
-		if c.local[id] = c.server.commits[id] != nil; !c.local[id] {
+		if c.Local[id] = c.Server.Commits[id] != nil; !c.Local[id] {
 			gone = append(gone, id)
 		}
 	}

@@ -224,7 +224,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest renderable commit
 		var err error
-		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
+		if made, err = s.reader.Render(s.git.Commits[id], a); err == nil {
 			break
 		}
 		refused = cmp.Or(refused, err)

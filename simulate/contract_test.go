@@ -10,39 +10,40 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // memoryRemote adapts the simulator's Git server to the tests of package contract.
 type memoryRemote struct {
-	*Git
+	*memgit.Server
 	down, lose bool
 }
 
 func (m *memoryRemote) Open(*testing.T) reconciler.Repository {
-	return m.Clone("test", testBranch, "test", func(e Effect) Outcome {
+	return m.Clone("test", testBranch, "test", func(verb, _ string) (bool, error) {
 		switch {
 		case m.down:
-			return Outcome{Err: errDown}
-		case m.lose && e.Verb == "push":
+			return false, errDown
+		case m.lose && verb == "push":
 			m.lose = false
-			return Outcome{Err: errLost, After: true}
+			return true, errLost
 		default:
-			return Outcome{}
+			return false, nil
 		}
 	})
 }
 
 func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]string) string {
-	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits(files)})
+	return m.Server.Commit(memgit.Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits(files)})
 }
 
 func (m *memoryRemote) Force(_ *testing.T, branch, commit string) { m.Set("Ann", branch, commit) }
-func (m *memoryRemote) Head(_ *testing.T, branch string) string   { return m.Git.Head(branch) }
+func (m *memoryRemote) Head(_ *testing.T, branch string) string   { return m.Server.Head(branch) }
 func (m *memoryRemote) Down(down bool)                            { m.down = down }
 func (m *memoryRemote) LoseAnswer()                               { m.lose = true }
 
 func TestGitKeepsTheContract(t *testing.T) {
-	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
+	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Server: memgit.New(nil)} })
 }
 
 // memoryCluster adapts the simulator's cluster to the tests of package contract.

@@ -55,7 +55,7 @@ func (p *promises) checkWatch(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !is.Rollback.Routed.Equal(rollout.Second(by.visits)) {
 		return // the decision may be older than the process's newest fetch
 	}
-	if r := p.u.oracle.at(app, by.seen); r != nil && by.seen == by.Clone.main && r.Release() != was.Stable.Hash {
+	if r := p.u.oracle.at(app, by.seen); r != nil && by.seen == by.Clone.Main && r.Release() != was.Stable.Hash {
 		p.fail(lawWatch, "%s: the watch of %s acts, although Git has %s", app, was.Stable.Hash, r.Release())
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // humanMove is an action of users or autoscalers during a release. The function play returns false if the action does not apply now.
@@ -406,17 +407,14 @@ func newRoot(u *universe, _ int) bool {
 		return false
 	}
 	u.note("PEOPLE begin the history anew")
-	head := u.git.commits[u.git.Head(testBranch)]
-	edits := map[string][]byte{}
-	for path, f := range head.files {
-		edits[path] = []byte(f.content)
-	}
 	u.serial++
-	made := u.git.make("", edits, "Ann", fmt.Sprintf("new root %d", u.serial), u.kube.Now)
-	u.git.add(made)
-	u.sources[made.ID] = u.sources[head.ID]
-	u.history = []string{made.ID}
-	u.git.Set("Ann", testBranch, made.ID)
+	head := u.git.Head(testBranch)
+	made := u.git.Make("", memgit.Change{
+		Author: "Ann", Message: fmt.Sprintf("new root %d", u.serial), When: u.kube.Now, Edits: edits(u.git.Files(head)),
+	})
+	u.sources[made] = u.sources[head]
+	u.history = []string{made}
+	u.git.Set("Ann", testBranch, made)
 	u.promises.asked()
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // lawMutations has mutations that each break one law. They change the reconciler's input or its writes.
@@ -148,7 +149,7 @@ func pinned(_ starting, _ string, o rollout.Object) {
 
 // halfGit is a mutation that shows a commit as empty if the fetch of the commit has failed.
 type halfGit struct {
-	*Clone
+	*memgit.Clone
 	half map[string]bool
 }
 
@@ -164,13 +165,19 @@ func (g *halfGit) Bring(ctx context.Context, ids []string) ([]string, error) {
 }
 
 func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
-	if c := g.server.commits[id]; c != nil && g.half[id] && !g.local[id] {
-		empty := *c
-		empty.files, empty.tree = nil, nil
-		return snapshot{&empty}, true
+	if c := g.Server.Commits[id]; c != nil && g.half[id] && !g.Local[id] {
+		return emptied{&memgit.Snapshot{}, c.Commit()}, true
 	}
 	return g.Clone.Held(id)
 }
+
+// emptied is a commit without files.
+type emptied struct {
+	rollout.Tree
+	commit rollout.Commit
+}
+
+func (e emptied) Commit() rollout.Commit { return e.commit }
 
 // taker is a mutation that hides other owners of objects.
 type taker struct{ *View }
@@ -327,7 +334,7 @@ func tolerant(ctx context.Context, p starting, app string, objects []rollout.Obj
 
 // hidingGit is a mutation that hides files in Git if hides returns true.
 type hidingGit struct {
-	*Clone
+	*memgit.Clone
 	hides func(name string, data []byte) bool
 }
 
@@ -365,7 +372,7 @@ func frozen(ctx context.Context, p starting, app string, objects []rollout.Objec
 
 // forger is a mutation that shows promotion files that no user has pushed.
 type forger struct {
-	*Clone
+	*memgit.Clone
 	u   *universe
 	key func(*appSource, rollout.State) *rollout.Promotion
 }

@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // mutation wraps a part of the reconciler, so that the reconciler breaks a rule. TestMutations checks that the simulator notices the fault.
@@ -22,7 +23,7 @@ type mutation struct {
 }
 
 var mutations = []mutation{
-	{"an advance is applied before it is pushed", "Calm", 0, func(p starting) { p.Repository = &lateGit{Clone: p.Clone} }},
+	{"an advance is applied before it is pushed", "Calm", 0, func(p starting) { p.Repository = &lateGit{Clone: p.Clone, name: p.Name} }},
 	{"a push that failed is taken for one that succeeded", "Git", 0, func(p starting) { p.Repository = &deafGit{p.Clone} }},
 	{"a push does not compare where the branch is", "Pair Eight", 0, func(p starting) { p.Repository = &bluntGit{p.Clone} }},
 	{"a rollback waits until Git has it", "Git Calm", 13, applies(patient)},
@@ -92,36 +93,37 @@ func TestMutations(t *testing.T) {
 
 // lateGit is a mutation that reports each push as successful immediately, but pushes only before the next fetch.
 type lateGit struct {
-	*Clone
-	owed []move
+	*memgit.Clone
+	name string
+	owed []rollout.Update // Parent has the commit to push
 }
 
 func (g *lateGit) Fetch(ctx context.Context) (rollout.Heads, error) {
-	if len(g.owed) > 0 {
-		_ = g.server.receive(g.name, g.owed)
-		g.owed = nil
+	for _, u := range g.owed {
+		if g.Server.Head(u.Branch) == u.Old {
+			g.Server.Set(g.name, u.Branch, u.Parent)
+		}
 	}
+	g.owed = nil
 	return g.Clone.Fetch(ctx)
 }
 
 func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := map[string]string{}
 	for _, u := range updates {
-		m, err := g.prepare(u)
-		if err != nil {
-			return nil, err
+		if u.Delete {
+			u.Parent = ""
+		} else {
+			u.Parent = g.Server.Make(u.Parent, memgit.Change{Author: g.name, Message: u.Message, When: u.When, Edits: u.Edits})
+			made[u.Branch], g.Local[u.Parent] = u.Parent, true
 		}
-		if m.to != "" {
-			made[u.Branch] = m.to
-			g.local[m.to] = true
-		}
-		g.owed = append(g.owed, m)
+		g.owed = append(g.owed, u)
 	}
 	return made, nil
 }
 
 // deafGit is a mutation that reports failed pushes as successful.
-type deafGit struct{ *Clone }
+type deafGit struct{ *memgit.Clone }
 
 func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	made, err := g.Clone.Push(ctx, updates)
@@ -136,12 +138,12 @@ func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[strin
 }
 
 // bluntGit is a mutation that pushes without a check that the branch is still at the expected commit.
-type bluntGit struct{ *Clone }
+type bluntGit struct{ *memgit.Clone }
 
 func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	updates = slices.Clone(updates)
 	for i := range updates {
-		updates[i].Old = g.server.Head(updates[i].Branch)
+		updates[i].Old = g.Server.Head(updates[i].Branch)
 		if updates[i].Branch == stateBranch {
 			updates[i].Parent = updates[i].Old
 		}
@@ -308,7 +310,7 @@ func busy(ctx context.Context, p starting, app string, objects []rollout.Object)
 }
 
 // contentMerger is a mutation that reports each proposal as mergeable without conflicts.
-type contentMerger struct{ *Clone }
+type contentMerger struct{ *memgit.Clone }
 
 func (c *contentMerger) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	m, err := c.Clone.Merge(ctx, commit, onto)

@@ -74,13 +74,13 @@ func (o *oracle) appAt(app, commit string) rollout.App {
 
 // at returns an app's render at a commit, nil if the commit is missing or cannot be rendered.
 func (o *oracle) at(app, commit string) *rollout.Render {
-	c := o.u.git.commits[commit]
+	c := o.u.git.Commits[commit]
 	if c == nil {
 		return nil
 	}
 	key := app + "@" + commit
 	if _, known := o.renders[key]; !known {
-		o.renders[key], _ = o.renderer.Render(snapshot{c}, o.appAt(app, commit), c.Commit)
+		o.renders[key], _ = o.renderer.Render(c, o.appAt(app, commit), c.Commit())
 	}
 	return o.renders[key]
 }
@@ -147,7 +147,7 @@ func (o *oracle) serving(w rollout.Workload) int {
 // checkState checks each move of the state branch.
 func (o *oracle) checkState(by, from, to string) {
 	a := o.u.actor(by)
-	if a != nil && o.u.git.Parent(to) != from {
+	if a != nil && o.u.git.Commits[to].Parent != from {
 		o.u.fail("%s rewrote the state branch: %s is not made on %s", by, rollout.ShortID(to), rollout.ShortID(from))
 	}
 	is := o.read(to)

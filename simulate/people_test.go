@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 func (u *universe) actor(name string) *actor {
@@ -210,9 +211,9 @@ func (u *universe) meddle() {
 	case n == 0:
 		u.note("MEDDLE: the state branch is deleted")
 		u.git.Set("Eve", stateBranch, "")
-	case n == 1 && u.git.Parent(state) != "":
+	case n == 1 && state != "" && u.git.Commits[state].Parent != "":
 		for range 1 + u.rng.IntN(4) {
-			if parent := u.git.Parent(state); parent != "" {
+			if parent := u.git.Commits[state].Parent; parent != "" {
 				state = parent
 			}
 		}
@@ -232,7 +233,7 @@ func (u *universe) meddle() {
 
 // editState commits edits to the state branch, as a user.
 func (u *universe) editState(author, message string, edits map[string][]byte) {
-	u.git.Commit(Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
+	u.git.Commit(memgit.Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
 }
 
 func (u *universe) meddleWithObjects() {
@@ -612,7 +613,7 @@ func (u *universe) isLost(s rollout.State) bool {
 	if s.Stable != nil {
 		named[s.Stable.Commit] = true
 	}
-	for at := u.git.Head(testBranch); at != ""; at = u.git.Parent(at) {
+	for at := u.git.Head(testBranch); at != ""; at = u.git.Commits[at].Parent {
 		delete(named, at)
 	}
 	delete(named, "")

@@ -4,10 +4,30 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
+
+// Effect is an action on Git or on the cluster.
+type Effect struct {
+	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
+	Object string // or app, branch, commit
+}
+
+// String returns the verb and the object.
+func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
+
+// Outcome is an effect's result. The zero Outcome means success.
+type Outcome struct {
+	Err   error // received by the process
+	After bool  // the effect happens despite Err
+}
+
+// Gate is called before each effect, and may block the process.
+type Gate func(Effect) Outcome
 
 var errDead = errors.New("the process is dead")
 
@@ -17,7 +37,7 @@ type Process struct {
 	*reconciler.Reconciler
 	Name  string
 	View  *View
-	Clone *Clone
+	Clone *memgit.Clone
 
 	now     func() time.Time // since the last Begin
 	read    time.Time
@@ -45,7 +65,7 @@ type step struct {
 
 // Parts has Start's arguments.
 type Parts struct {
-	Git     *Git
+	Git     *memgit.Server
 	Cluster *Cluster
 	Options reconciler.Options                  // Start sets Writer and all interfaces to Git and the cluster
 	Branch  string                              // users' branch
@@ -56,7 +76,10 @@ type Parts struct {
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
-	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, p.gate)
+	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, func(verb, object string) (bool, error) {
+		o := p.gate(Effect{Verb: verb, Object: object})
+		return o.After, o.Err
+	})
 	o := parts.Options
 	o.Writer = name
 	o.Repository, o.Past, o.Observer, o.Applier, o.Workers = p.Clone, p.Clone, p.View, p.View, 1

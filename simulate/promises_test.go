@@ -324,12 +324,12 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
 	}
-	s := p.u.sources[by.Clone.main]
+	s := p.u.sources[by.Clone.Main]
 	p.left[app] = !slices.ContainsFunc(s.apps, func(a appSource) bool { return a.name == app })
 	if !p.left[app] || s.slip == slipConfig {
 		return // while the configuration is unreadable, the list of apps is unknown
 	}
-	heir := p.u.appIn(by.Clone.main, app)
+	heir := p.u.appIn(by.Clone.Main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
 		return // if pumps run at the same time, the decision may be from another commit
 	}
@@ -543,7 +543,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if by == nil || was.Phase == "" || p.u.chaos.meddling {
 		return
 	}
-	head, before := by.Clone.main, was
+	head, before := by.Clone.Main, was
 	known := p.recent[app] == head && !p.u.chaos.pumps // the pump that pushes may know another commit than the pump that decided
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
@@ -563,12 +563,14 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 
 // sameFiles reports whether an app's folder has the same path and content in two commits.
 func (u *universe) sameFiles(a, b, app string) bool {
-	first, second := u.git.commits[a], u.git.commits[b]
+	first, second := u.git.Commits[a], u.git.Commits[b]
 	if first == nil || second == nil {
 		return false
 	}
 	path := u.oracle.appAt(app, a).Path
-	return path == u.oracle.appAt(app, b).Path && first.root().entries[path].ID == second.root().entries[path].ID
+	one, _, _ := first.Lookup(path)
+	two, _, _ := second.Lookup(path)
+	return path == u.oracle.appAt(app, b).Path && one.ID == two.ID
 }
 
 // checkStable checks that a pod of a version was ready before a record names the version as stable.
@@ -651,7 +653,7 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
 		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
 	}
-	if by == nil || p.u.chaos.pumps || by.seen != by.Clone.main || releaseOf(was) == "" || releaseOf(was) != releaseOf(is) {
+	if by == nil || p.u.chaos.pumps || by.seen != by.Clone.Main || releaseOf(was) == "" || releaseOf(was) != releaseOf(is) {
 		return
 	}
 	source := p.u.appIn(by.seen, app)
@@ -673,7 +675,7 @@ func advances(was, is rollout.State) (rollout.Progress, bool) {
 
 // checkFrozen checks that no release starts or advances while the process knows of a freeze.
 func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
-	if by == nil || by.seen != by.Clone.main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
+	if by == nil || by.seen != by.Clone.Main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
 		return
 	}
 	if releaseOf(was) == "" && releaseOf(is) != "" && was.Stable != nil {

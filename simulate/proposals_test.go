@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // TestProposalsFollowMain checks an open proposal after several changes of main. If the proposal still merges, it keeps its commit and its
@@ -39,14 +40,12 @@ func TestProposalsFollowMain(t *testing.T) {
 			p.start()
 		}, false, "rewritten"},
 		"a stranger writes to its branch": {func(p *story) {
-			p.git.Commit(Change{
+			p.git.Commit(memgit.Change{
 				Branch: shopProposal, Author: "Mallory", Message: "Promote shop past step 2", When: p.cluster.Kube.Now, Edits: evil,
 			})
 		}, true, "cannot be merged"},
 		"a stranger changes its content": {func(p *story) {
-			made := p.git.make(p.head(), evil, "Mallory", "x", p.cluster.Kube.Now)
-			p.git.add(made)
-			p.git.Set("Mallory", shopProposal, made.ID)
+			p.git.Set("Mallory", shopProposal, p.git.Make(p.head(), memgit.Change{Author: "Mallory", When: p.cluster.Kube.Now, Edits: evil}))
 		}, true, "differs from the proposal"},
 		"nothing, and another process": {func(p *story) { p.start() }, true, ""},
 	} {

@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // shortcut is a renderer that computes the renders of random sources itself, so that a seed takes only milliseconds.
@@ -31,9 +32,9 @@ func newShortcut() *shortcut {
 }
 
 // learn notes the sources of the app folders in a commit.
-func (r *shortcut) learn(c *commit, s source) {
+func (r *shortcut) learn(c *memgit.Snapshot, s source) {
 	for _, a := range s.apps {
-		if e, found := c.root().entries["apps/"+a.name]; found {
+		if e, found, _ := c.Lookup("apps/" + a.name); found {
 			r.known["apps/"+a.name+" "+e.ID] = a
 		}
 	}
@@ -70,10 +71,10 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	key := dump([]any{w.deployment(), w.rollout()})
 	spec, known := r.specs[key]
 	if !known {
-		g, s := NewGit(nil), source{apps: []appSource{{id: "spec", name: "spec", workloads: []workloadSource{w}}}}
-		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "a spec", Edits: s.files()})
+		g, s := memgit.New(nil), source{apps: []appSource{{id: "spec", name: "spec", workloads: []workloadSource{w}}}}
+		id := g.Commit(memgit.Change{Branch: testBranch, Author: "Ann", Message: "a spec", Edits: s.files()})
 		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace, Workloads: ownKindsText}
-		made, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
+		made, err := render.New(render.InProcess{}).Render(g.Commits[id], app, g.Commits[id].Commit())
 		if err != nil {
 			panic(err) // random documents are valid
 		}
@@ -142,7 +143,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	if err != nil {
 		panic(err)
 	}
-	r.Digest, r.Hooked = hashOf(string(raw)), slices.ContainsFunc(r.Objects, hook.Is)
+	r.Digest, r.Hooked = rollout.Digest(raw, 20), slices.ContainsFunc(r.Objects, hook.Is)
 	if len(r.Specs) == 0 {
 		if r.Content, err = rollout.HashContent(app.Namespace, r.Objects); err != nil {
 			panic(err) // literals are JSON
@@ -272,7 +273,7 @@ func TestShortcut(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g, s := NewGit(nil), randomSource(rng)
+		g, s := memgit.New(nil), randomSource(rng)
 		for i := range s.apps {
 			for j := range s.apps[i].workloads {
 				w := &s.apps[i].workloads[j]
@@ -302,16 +303,16 @@ func TestShortcut(t *testing.T) {
 			}
 			s.apps[i].broken, s.apps[i].emptied = seed%10 == 5, seed%10 == 5
 		}
-		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "first", Edits: s.files()})
+		id := g.Commit(memgit.Change{Branch: testBranch, Author: "Ann", Message: "first", Edits: s.files()})
 		quick := newShortcut()
-		quick.learn(g.commits[id], s)
+		quick.learn(g.Commits[id], s)
 		for _, a := range s.apps {
-			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace, Workloads: ownKindsText}, g.commits[id].Commit
-			want, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, at)
+			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace, Workloads: ownKindsText}, g.Commits[id].Commit()
+			want, err := render.New(render.InProcess{}).Render(g.Commits[id], app, at)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			got, err := quick.Render(snapshot{g.commits[id]}, app, at)
+			got, err := quick.Render(g.Commits[id], app, at)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}

@@ -17,7 +17,7 @@ func (p *promises) checkRestart(what string) {
 	}
 	for w, d := range p.u.kube.Deployments {
 		s, source := p.onRecord(w)
-		a, g, serving := p.u.appIn(p.u.procs[0].Clone.main, s.App), p.u.oracle.guard(w), p.u.oracle.serving(w)
+		a, g, serving := p.u.appIn(p.u.procs[0].Clone.Main, s.App), p.u.oracle.guard(w), p.u.oracle.serving(w)
 		restarts := a != nil && s.Stable != nil && s.Release == nil && s.Draining == nil && a.promotion.Says(rollout.Restart, s.Stable.Hash) &&
 			!p.u.kube.Now.Before(a.promotion.RestartAt.Add(5*time.Second))
 		for _, rs := range d.Sets {
@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	if now := p.git.Head(stateBranch); now != commits {
-		t.Errorf("the restart made a commit on the state branch: %v", p.git.commits[now])
+		t.Errorf("the restart made a commit on the state branch: %v", p.git.Subject(now))
 	}
 	p.checkPhase("shop", rollout.Healthy)
 

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // by commits files to main with the given author.
 func (p *story) by(author, message string, files map[string]string) string {
-	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
+	return p.git.Commit(memgit.Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
 
 // TestSeveralPushesBetweenLooks pushes several times between two fetches. The record of each release must name the
@@ -55,7 +56,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 
 // opened returns the author of an app's last promotion, as recorded on the state branch.
 func (p *story) opened(app string) string {
-	for at := p.git.Head(stateBranch); at != ""; at = p.git.Parent(at) {
+	for at := p.git.Head(stateBranch); at != ""; at = p.git.Commits[at].Parent {
 		s, err := rollout.ParseState("x", []byte(p.git.Files(at)[rollout.StatePath(app)]))
 		must(p.t, err)
 		for _, pr := range s.Progress {

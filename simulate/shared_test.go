@@ -16,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // baseRenderer renders apps that read base/version and their own file version. The pods' image has both contents as its tag.
@@ -73,14 +74,14 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 		files = append([]string{app.Path + "/note"}, files...)
 	}
 	r := &rollout.Render{App: app, Commit: commit, Files: files, Objects: []rollout.Object{web}, Specs: []rollout.Spec{spec},
-		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: hashOf(tag)}
+		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: rollout.Digest([]byte(tag), 20)}
 	if strings.HasPrefix(base, "good") && n7(app.Name) == 5 { // these apps do not use the base's version
 		web.Map("spec")["template"] = map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
 			map[string]any{"name": "app", "image": "example/" + name + ":none-" + own}}}}
 		if r.Templates[w], err = rollout.HashTemplate(web.Map("spec", "template")); err != nil {
 			return nil, err
 		}
-		r.Digest = hashOf("none" + own)
+		r.Digest = rollout.Digest([]byte("none"+own), 20)
 	}
 	if b.plain {
 		r.Specs = nil
@@ -190,7 +191,7 @@ func (w *sharedBase) quiet(faults bool) {
 	for same := 0; same < 1 || w.pumps && same < 8; {
 		for w.cluster.Kube.Micro() {
 		}
-		before := []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.local)}
+		before := []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.Local)}
 		begin := func() bool { return w.process.Begin(w.cluster.Kube.Now, true) }
 		pump := all[w.rng.IntN(3)]
 		if same >= 5 { // each pump has its turn before the end
@@ -215,7 +216,7 @@ func (w *sharedBase) quiet(faults bool) {
 		if err := w.process.err; err != nil {
 			w.note("error: %.300s", err)
 		}
-		if same++; !slices.Equal(before, []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.local)}) {
+		if same++; !slices.Equal(before, []any{w.cluster.version, len(w.event.Commits), len(w.process.Clone.Local)}) {
 			same = 0
 		}
 	}
@@ -388,8 +389,10 @@ func (w *sharedBase) play() {
 
 // restore takes Git and the cluster of another world at rest, because first deployments are a large part of a brief run.
 func (w *sharedBase) restore(from *sharedBase) {
-	maps.Copy(w.git.commits, from.git.commits)
-	maps.Copy(w.git.refs, from.git.refs)
+	maps.Copy(w.git.Commits, from.git.Commits)
+	for _, branch := range from.git.Branches("") {
+		w.git.Set("test", branch, from.git.Head(branch))
+	}
 	k := w.cluster.Kube
 	fate := k.Fate
 	k.Now, k.Fate = from.cluster.Kube.Now, func(string) kube.Lifetime { return kube.Lifetime{} }
@@ -456,7 +459,7 @@ func (l liar) Lookup(name string) (rollout.Entry, bool, error) {
 }
 
 // lyingGit is a mirror of liars.
-type lyingGit struct{ *Clone }
+type lyingGit struct{ *memgit.Clone }
 
 func (g lyingGit) Held(id string) (reconciler.Snapshot, bool) {
 	tree, held := g.Clone.Held(id)
@@ -464,7 +467,7 @@ func (g lyingGit) Held(id string) (reconciler.Snapshot, bool) {
 		return nil, false
 	}
 	return liar{tree, func() reconciler.Snapshot {
-		head, _ := g.Clone.Held(g.Clone.main)
+		head, _ := g.Clone.Held(g.Clone.Main)
 		return head
 	}}, true
 }

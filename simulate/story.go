@@ -14,6 +14,7 @@ import (
 	gitsource "gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -24,7 +25,7 @@ var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Story runs a script with one reconciler. By default, pods become ready immediately.
 type Story struct {
-	git     *Git
+	git     *memgit.Server
 	cluster *Cluster
 	parts   Parts
 	process *Process
@@ -64,7 +65,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	}
 	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, ends: ends{}, event: &Event{},
 		reader: gitsource.NewReader(o.Cluster, o.Options.Renderer), config: parsed}
-	s.git = NewGit(func(_, branch, _, to string) {
+	s.git = memgit.New(func(_, branch, _, to string) {
 		if branch == parsed.StateBranch && to != "" {
 			s.event.Commits = append(s.event.Commits, strings.TrimPrefix(s.git.Subject(to), o.Cluster+": "))
 		}
@@ -83,8 +84,8 @@ func NewStory(o StoryOptions) (*Story, error) {
 	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{},
 		now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
 	s.parts.Options.Analyzer = s.meter
-	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string][]byte{},
-		Links: o.Links}
+	first := memgit.Change{Branch: Branch, Author: "Ann", Message: "first version", When: began,
+		Edits: map[string][]byte{}, Links: o.Links}
 	for name, content := range o.Files {
 		first.Edits[name] = []byte(content)
 	}
@@ -94,7 +95,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 
 // branch reads as the reconciler does.
 func (s *Story) branch() *gitsource.Branch {
-	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
+	b, err := s.reader.Open(s.git.Commits[s.head()], s.config)
 	if err != nil {
 		panic(err) // reads in memory do not fail
 	}
@@ -128,11 +129,11 @@ func (s *Story) input(app rollout.App) strategies.Input {
 func (s *Story) head() string { return s.git.Head(Branch) }
 
 func (s *Story) at(app rollout.App, commit string) *rollout.Render {
-	c := s.git.commits[commit]
+	c := s.git.Commits[commit]
 	if c == nil {
 		return nil
 	}
-	made, _ := s.reader.Render(snapshot{c}, app)
+	made, _ := s.reader.Render(c, app)
 	return made
 }
 
@@ -219,8 +220,9 @@ func (s *Story) wait(d time.Duration) error {
 }
 
 func (s *Story) commit(message string, edits map[string][]byte) {
-	id := s.git.Commit(Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
-	s.pushes = append(s.pushes, id)
+	s.pushes = append(s.pushes, s.git.Commit(memgit.Change{
+		Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits,
+	}))
 }
 
 // without deletes files missing in keep, except files directly in .gitrollout.

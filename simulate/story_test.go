@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 // Paths of files in the repository that twoApps returns, and a proposal's branch.
@@ -161,9 +162,8 @@ func (p *story) rewritten(more map[string]string) {
 	for name, content := range more {
 		files[name] = []byte(content)
 	}
-	made := p.git.make("", files, "Ann", "a new beginning", p.cluster.Kube.Now)
-	p.git.add(made)
-	p.git.Set("Ann", Branch, made.ID)
+	made := p.git.Make("", memgit.Change{Author: "Ann", Message: "a new beginning", When: p.cluster.Kube.Now, Edits: files})
+	p.git.Set("Ann", Branch, made)
 }
 
 // checkPhase reports an error unless an app has the phase want.

@@ -16,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -59,7 +60,7 @@ type chaos struct {
 type universe struct {
 	rng      *rand.Rand
 	chaos    chaos
-	git      *Git
+	git      *memgit.Server
 	cluster  *Cluster
 	kube     *kube.Cluster
 	broken   int // how often watches have been broken
@@ -123,7 +124,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{},
 		removed: map[string]bool{}, played: map[string]int{}, others: others{}, verbose: verbose,
 	}
-	u.git = NewGit(u.branchMoved)
+	u.git = memgit.New(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
 	u.kube.Lag, u.kube.Late, u.kube.Restarts = c.lag, c.late, true
@@ -275,13 +276,13 @@ func (u *universe) push(s source, what string) {
 		}
 	}
 	u.serial++
-	id := u.git.Commit(Change{
+	id := u.git.Commit(memgit.Change{
 		Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits,
 	})
 	u.sources[id] = s
 	u.history = append(u.history, id)
 	if u.quick != nil {
-		u.quick.learn(u.git.commits[id], s)
+		u.quick.learn(u.git.Commits[id], s)
 	}
 	u.promises.asked()
 }
@@ -359,7 +360,7 @@ func (u *universe) turned(a *actor, pump string) {
 	switch reconciler.Pump(pump) {
 	case reconciler.PumpIn:
 		if a.err == nil {
-			a.looked = a.Clone.main
+			a.looked = a.Clone.Main
 		}
 	case reconciler.PumpApps:
 		if a.known == u.git.Head(testBranch) {
@@ -404,11 +405,11 @@ func (u *universe) after(a *actor, ended bool) {
 			u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
 		}
 	}
-	if a.Clone.main != a.seen {
+	if a.Clone.Main != a.seen {
 		u.oracle.checkBacks(a)
 	}
 	u.promises.looked(a)
-	a.seen = a.Clone.main
+	a.seen = a.Clone.Main
 }
 
 // step lets the next effect of a process happen or fail, or kills the process before the effect.

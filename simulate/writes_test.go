@@ -94,7 +94,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	was, is := records[len(records)-2], records[len(records)-1]
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source && len(was.Generated) == 0 &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
-		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
+		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.Main) == ""
 	isElse := func(pr rollout.Progress) bool { // more than a text changes
 		before, _ := was.ProgressOf(pr.Workload)
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
@@ -123,7 +123,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 // takenBackBy returns the commits in which users may have reverted an app's release: the process's last fetched head
 // of main, and all commits since the release. The latter count because another push may follow the revert.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
-	commits := []string{a.Clone.main}
+	commits := []string{a.Clone.Main}
 	if s.Release != nil {
 		commits = append(commits, o.u.history[max(0, slices.Index(o.u.history, s.Release.Commit)):]...)
 	}
@@ -237,10 +237,10 @@ func (o *oracle) checkBack(a *actor, app string) {
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
 		return
 	}
-	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] || o.u.isLost(s) {
+	if !a.Clone.Local[s.Source] || !a.Clone.Local[s.Stable.Commit] || o.u.isLost(s) {
 		return // a rollback cannot use a commit that is unreadable or that left main's history
 	}
-	why := o.u.promises.takenBack(app, a.Clone.main)
+	why := o.u.promises.takenBack(app, a.Clone.Main)
 	source := o.u.appIn(s.Source, app)
 	isRouted := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		w := source.find(pr.Workload)

@@ -32,7 +32,7 @@ func TestKilledAtEveryLook(t *testing.T) {
 		kind := kindOf{20, [2]float64{0.03 + 0.0005*float64(i%20), 0.02}}
 		phases := map[bool]rollout.AnalysisPhase{}
 		for _, kill := range []bool{false, true} {
-			w := &worldOf{rng: rand.New(rand.NewPCG(5, i)), kindOf: kind}
+			w := &requests{rng: rand.New(rand.NewPCG(5, i)), kindOf: kind}
 			l := *start
 			phases[kill] = l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
 				if kill {

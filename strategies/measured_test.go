@@ -21,30 +21,12 @@ type lab struct {
 // newLab returns a release of v2 of web, which has ten pods, at the analysis that follows the step with weight 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
-	h := oneWeb(func(s *rollout.Spec) {
+	m := newMeasuring(t, oneWeb(func(s *rollout.Spec) {
 		s.Scaling = rollout.Surge
 		s.Canary.Steps = []rollout.Step{weight(20), {Analysis: &rollout.Analysis{Metrics: metrics}}}
-	})
-	l := newLoop(h, newKube())
-	come := func(what string, there func() bool) {
-		for !there() {
-			if !l.rest() {
-				t.Fatalf("%s: the world does not come to rest", what)
-			}
-			if there() {
-				return
-			}
-			due := l.nextDue()
-			if due.IsZero() {
-				t.Fatalf("%s: nothing happens any more: %s", what, dump(l.state))
-			}
-			l.kube.Now = due
-		}
-	}
-	come("v1 healthy", func() bool { return l.state.Phase == rollout.Healthy })
-	l.git.push(version("v2"))
-	come("v2 measured", func() bool { return len(l.state.Analyses) == 1 })
-	return &lab{Input: l.input(l.state, true)}
+	}).head().workloads...)
+	m.until("v2 measured", func() bool { return len(m.state.Analyses) == 1 })
+	return &lab{Input: m.input(m.state, true)}
 }
 
 // step calls Decide once with the current measurements.

@@ -29,11 +29,11 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 // measuring is a simulated cluster in which the test sets the results of measurements.
 type measuring struct {
 	*loop
-	t *testing.T
+	t testing.TB
 }
 
 // newMeasuring returns a simulated cluster in which v1 is Healthy and v2 has been pushed.
-func newMeasuring(t *testing.T, of ...staged) *measuring {
+func newMeasuring(t testing.TB, of ...staged) *measuring {
 	t.Helper()
 	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}), newKube())}
 	m.rests(rollout.Healthy)
@@ -43,18 +43,24 @@ func newMeasuring(t *testing.T, of ...staged) *measuring {
 
 func (m *measuring) rests(want rollout.Phase) {
 	m.t.Helper()
+	m.until(string(want), func() bool { return m.state.Phase == want })
+}
+
+// until advances the clock to each next event until there returns true.
+func (m *measuring) until(what string, there func() bool) {
+	m.t.Helper()
 	for range 10 {
 		if !m.rest() {
 			m.t.Fatalf("the world does not come to rest: %s", dump(m.state))
 		}
-		if m.state.Phase == want {
+		if there() {
 			return
 		}
 		if due := m.nextDue(); due.After(m.kube.Now) {
 			m.kube.Now = due
 		}
 	}
-	m.t.Fatalf("it is %s, want %s: %s", m.state.Phase, want, dump(m.state))
+	m.t.Fatalf("it is %s, want %s: %s", m.state.Phase, what, dump(m.state))
 }
 
 // release pushes a version of all workloads.

@@ -19,8 +19,8 @@ type kindOf struct {
 	shares [2]float64 // the shares of failed requests of the new version and of the stable version
 }
 
-// worldOf counts the requests and failures of two versions between measurements.
-type worldOf struct {
+// requests counts the requests and failures of two versions between measurements.
+type requests struct {
 	kindOf
 	rng  *rand.Rand
 	at   []time.Time
@@ -28,7 +28,7 @@ type worldOf struct {
 }
 
 // ask simulates the requests since the previous measurement and adds them to the sums.
-func (w *worldOf) ask(now time.Time) {
+func (w *requests) ask(now time.Time) {
 	if len(w.at) == 0 {
 		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}
 		return
@@ -45,7 +45,7 @@ func (w *worldOf) ask(now time.Time) {
 }
 
 // poisson draws a Poisson-distributed number. For large means it uses the normal distribution.
-func (w *worldOf) poisson(mean float64) float64 {
+func (w *requests) poisson(mean float64) float64 {
 	if mean > 100 {
 		return math.Max(0, math.Round(mean+math.Sqrt(mean)*w.rng.NormFloat64()))
 	}
@@ -58,14 +58,14 @@ func (w *worldOf) poisson(mean float64) float64 {
 
 // compared returns the result of the query that compares two versions in docs/analysis.md. It covers all requests, because all requests
 // were sent within the query's ten minutes.
-func (w *worldOf) compared() Result {
+func (w *requests) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
 	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
 // share returns the result of the first query in docs/analysis.md, which covers the last minute.
-func (w *worldOf) share() Result {
+func (w *requests) share() Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
 	all := w.sums[last][0][1] - w.sums[first][0][1]
@@ -89,10 +89,10 @@ func median(all []float64) float64 {
 }
 
 // judge runs a number of releases of one kind until the verdict of their analysis.
-func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Result) verdicts {
+func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*requests) Result) verdicts {
 	var v verdicts
 	for i := range releases {
-		w := &worldOf{rng: rand.New(rand.NewPCG(seed, i)), kindOf: kind}
+		w := &requests{rng: rand.New(rand.NewPCG(seed, i)), kindOf: kind}
 		l := *start
 		phase := l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
 			w.ask(now)
@@ -140,8 +140,8 @@ func TestSharesOfFailures(t *testing.T) {
 	}
 	var rows []string
 	for i, kind := range kinds {
-		a := judge(t, compare, uint64(i+1), releases, kind, (*worldOf).compared)
-		b := judge(t, plain, uint64(i+1), releases, kind, (*worldOf).share)
+		a := judge(t, compare, uint64(i+1), releases, kind, (*requests).compared)
+		b := judge(t, plain, uint64(i+1), releases, kind, (*requests).share)
 		row := fmt.Sprintf("| %g/s | %g %% | %g %% |", kind.rate, 100*kind.shares[1], 100*kind.shares[0])
 		for _, v := range []verdicts{a, b} {
 			row += fmt.Sprintf(" %d |", v.back)

@@ -125,11 +125,12 @@ var table = map[string]rule{
 			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// simulate/kube is the model of a cluster. It imports no package whose tests use the model.
-	"simulate/kube":  {own: []string{"rollout"}},
-	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
+	// simulate/kube models a cluster, and simulate/memgit a Git server. They import no package whose tests use the model.
+	"simulate/kube":   {own: []string{"rollout"}},
+	"simulate/memgit": {own: []string{"reconciler/source", "rollout"}},
+	"internal/guard":  {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
-		"simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
+		"simulate/kube", "simulate/memgit", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
 	"internal/archtest":    {},
 	"internal/attacks":     {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},

@@ -22,6 +22,7 @@ var livesThrough = map[string][]string{
 	"author":               {"./cmd/gitrollout"},
 	"simulate":             {"./cmd/gitrollout"},
 	"simulate/kube":        {"./simulate"},
+	"simulate/memgit":      {"./simulate", "./reconciler"},
 	"cmd":                  nil,
 	"analysis/provider":    {"./reconciler/measure"},
 	"git/wire":             {"./git", "./cmd/gitrollout"},

@@ -1,4 +1,4 @@
-package simulate
+package memgit
 
 import (
 	"fmt"
@@ -9,6 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// Snapshot is one commit.
+type Snapshot struct {
+	Parent string // a commit, or ""
+	commit rollout.Commit
+	files  map[string]file
+	tree   *tree // nil until read
+}
+
+type file struct {
+	content string
+	kind    rollout.EntryKind
+}
+
 // tree holds a commit's files. Ids are content digests.
 type tree struct {
 	id      string
@@ -17,12 +30,12 @@ type tree struct {
 	blobs   map[string]string
 }
 
-func (c *commit) root() *tree {
-	if c.tree == nil {
-		c.tree = &tree{entries: map[string]rollout.Entry{}, folders: map[string][]rollout.Entry{}, blobs: map[string]string{}}
-		c.tree.id = c.tree.folder("", slices.Sorted(maps.Keys(c.files)), c.files).ID
+func (s *Snapshot) root() *tree {
+	if s.tree == nil {
+		s.tree = &tree{entries: map[string]rollout.Entry{}, folders: map[string][]rollout.Entry{}, blobs: map[string]string{}}
+		s.tree.id = s.tree.folder("", slices.Sorted(maps.Keys(s.files)), s.files).ID
 	}
-	return c.tree
+	return s.tree
 }
 
 // folder gets the sorted paths of all files below dir.
@@ -55,31 +68,29 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 	return self
 }
 
-type snapshot struct{ c *commit }
-
-// Commit implements reconciler.Snapshot.
-func (s snapshot) Commit() rollout.Commit { return s.c.Commit }
+// Commit returns the metadata.
+func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 
 // Lookup implements rollout.Tree.
-func (s snapshot) Lookup(name string) (rollout.Entry, bool, error) {
-	e, found := s.c.root().entries[name]
+func (s *Snapshot) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found := s.root().entries[name]
 	return e, found, nil
 }
 
 // ReadDir implements rollout.Tree.
-func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
-	list, found := s.c.root().folders[name]
+func (s *Snapshot) ReadDir(name string) ([]rollout.Entry, error) {
+	list, found := s.root().folders[name]
 	if !found {
-		return nil, fmt.Errorf("commit %s: %q is not a folder", s.c.Short(), name)
+		return nil, fmt.Errorf("commit %s: %q is not a folder", s.commit.Short(), name)
 	}
 	return slices.Clone(list), nil
 }
 
 // ReadBlob implements rollout.Tree.
-func (s snapshot) ReadBlob(id string) ([]byte, error) {
-	content, found := s.c.root().blobs[id]
+func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
+	content, found := s.root().blobs[id]
 	if !found {
-		return nil, fmt.Errorf("commit %s: no file has the id %s", s.c.Short(), id)
+		return nil, fmt.Errorf("commit %s: no file has the id %s", s.commit.Short(), id)
 	}
 	return []byte(content), nil
 }

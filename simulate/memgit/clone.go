@@ -1,105 +1,91 @@
-package simulate
+package memgit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is an action on Git or on the cluster.
-type Effect struct {
-	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
-	Object string // or app, branch, commit
-}
-
-// String returns the verb and the object.
-func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
-
-// Outcome is an effect's result. The zero Outcome means success.
-type Outcome struct {
-	Err   error // received by the process
-	After bool  // the effect happens despite Err
-}
-
-// Gate is called before each effect, and may block the process.
-type Gate func(Effect) Outcome
-
 // Clone is a process's mirror with only the fetched commits.
 type Clone struct {
-	server  *Git
+	Server *Server
+	Main   string          // at the last fetch
+	Local  map[string]bool // the fetched commits
+
 	name    string
 	branch  string
 	cluster string
-	gate    Gate
-	local   map[string]bool
+	gate    gate
 	state   string // in the newest readable configuration
-	main    string // at the last fetch
 }
 
-// Clone returns a mirror without commits.
-func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
+// gate has the verb fetch, read or push, and a commit or branch. A push with an error happens if after is set.
+type gate func(verb, object string) (after bool, err error)
+
+// Clone returns a mirror without commits. It calls gate before each request.
+func (g *Server) Clone(name, branch, cluster string, gate gate) *Clone {
 	return &Clone{
-		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
-		local: map[string]bool{}, state: rollout.StateBranch(cluster),
+		Server: g, name: name, branch: branch, cluster: cluster, gate: gate,
+		Local: map[string]bool{}, state: rollout.StateBranch(cluster),
 	}
 }
 
 // Fetch implements reconciler.Repository.
 func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
-	outcome := c.gate(Effect{Verb: "fetch"})
-	if outcome.Err != nil {
-		return rollout.Heads{}, outcome.Err
+	if _, err := c.gate("fetch", ""); err != nil {
+		return rollout.Heads{}, err
 	}
-	main := c.server.refs[c.branch]
+	main := c.Server.refs[c.branch]
 	if main == "" {
 		return rollout.Heads{}, fmt.Errorf("branch %s does not exist", c.branch)
 	}
-	if c.main != main {
-		c.main = main
+	if c.Main != main {
+		c.Main = main
 		path := rollout.ConfigPath(c.cluster)
-		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
+		config, err := rollout.ParseConfig(path, []byte(c.Server.Commits[main].files[path].content))
 		if err == nil {
 			c.state = config.StateBranch
 		}
 	}
-	heads := rollout.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
-	c.local[heads.Main], c.local[heads.State] = true, true
+	heads := rollout.Heads{Main: main, State: c.Server.refs[c.state], Proposals: map[string]string{}}
+	c.Local[heads.Main], c.Local[heads.State] = true, true
 	for _, prefix := range rollout.ProposalBranches(c.cluster, "") {
-		for _, name := range c.server.Branches(prefix) {
-			heads.Proposals[name] = c.server.refs[name]
+		for _, name := range c.Server.Branches(prefix) {
+			heads.Proposals[name] = c.Server.refs[name]
 		}
 	}
 	return heads, nil
 }
 
 // Held implements reconciler.Repository.
-func (c *Clone) Held(id string) (reconciler.Snapshot, bool) {
-	found := c.server.commits[id]
-	if found == nil || !c.local[id] {
+func (c *Clone) Held(id string) (source.Snapshot, bool) {
+	found := c.Server.Commits[id]
+	if found == nil || !c.Local[id] {
 		return nil, false
 	}
-	return snapshot{found}, true
+	return found, true
 }
 
 // Bring implements reconciler.Repository.
 func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error) {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.local[id] })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.Local[id] })
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if outcome := c.gate(Effect{Verb: "read", Object: rollout.ShortID(ids[0])}); outcome.Err != nil {
-		return nil, outcome.Err
+	if _, err := c.gate("read", rollout.ShortID(ids[0])); err != nil {
+		return nil, err
 	}
 	for _, id := range ids {
-		if c.server.commits[id] == nil {
+		if c.Server.Commits[id] == nil {
 			gone = append(gone, id)
 			continue
 		}
-		c.local[id] = true
+		c.Local[id] = true
 	}
 	return gone, nil
 }
@@ -126,31 +112,28 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 	if len(moves) == 0 {
 		return made, nil
 	}
-	outcome := c.gate(Effect{Verb: "push", Object: moves[len(moves)-1].branch})
-	if outcome.Err != nil && !outcome.After {
-		return nil, outcome.Err
+	after, failed := c.gate("push", moves[len(moves)-1].branch)
+	if failed != nil && !after {
+		return nil, failed
 	}
-	if err := c.server.receive(c.name, moves); err != nil {
+	if err := cmp.Or(c.Server.receive(c.name, moves), failed); err != nil {
 		return nil, err
-	}
-	if outcome.Err != nil {
-		return nil, outcome.Err
 	}
 	for _, m := range moves {
 		if m.to != "" {
-			c.local[m.to] = true
+			c.Local[m.to] = true
 		}
 	}
 	return made, nil
 }
 
 // Between implements reconciler.Past.
-func (c *Clone) Between(_ context.Context, from, to string) (line []reconciler.Snapshot, err error) {
-	for at := to; ; at = c.server.Parent(at) {
+func (c *Clone) Between(_ context.Context, from, to string) (line []source.Snapshot, err error) {
+	for at := to; ; at = c.Server.at(at).Parent {
 		if at == "" {
 			return nil, fmt.Errorf("commit %s is not before %s", from, to)
 		}
-		line = append([]reconciler.Snapshot{snapshot{c.server.commits[at]}}, line...)
+		line = append([]source.Snapshot{c.Server.Commits[at]}, line...)
 		if at == from {
 			return line, nil
 		}
@@ -162,7 +145,7 @@ func (c *Clone) Outside(_ context.Context, id string, of []string) ([]string, er
 	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
 		at := id
 		for at != "" && at != sought {
-			at = c.server.Parent(at)
+			at = c.Server.at(at).Parent
 		}
 		return at != ""
 	}), nil
@@ -173,15 +156,15 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	if _, err := c.Bring(ctx, []string{commit}); err != nil {
 		return rollout.Merge{}, err
 	}
-	return c.server.Merge(commit, onto), nil
+	return c.Server.Merge(commit, onto), nil
 }
 
 // Merge merges the single commit id, without earlier commits, into onto.
-func (g *Git) Merge(id, onto string) rollout.Merge {
-	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
+func (g *Server) Merge(id, onto string) rollout.Merge {
+	is, was, now := g.Commits[id].files, g.Commits[g.at(id).Parent], g.Commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
-	for at := onto; at != "" && !m.Clean; at = g.Parent(at) {
-		m.Clean = was != nil && at == was.ID
+	for at := onto; at != "" && !m.Clean; at = g.at(at).Parent {
+		m.Clean = was != nil && at == was.commit.ID
 	}
 	if was == nil {
 		return m
@@ -217,20 +200,18 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 		return m, nil
 	case u.Old != "" && u.Parent != u.Old && !proposal:
 		return m, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Branch, u.Parent, u.Old)
-	case u.Parent != "" && c.server.commits[u.Parent] == nil:
+	case u.Parent != "" && c.Server.Commits[u.Parent] == nil:
 		return m, fmt.Errorf("commit %s: not found", u.Parent)
 	}
-	made := c.server.make(u.Parent, u.Edits, Self, u.Message, u.When)
-	if parent := c.server.commits[u.Parent]; parent != nil && parent.root().id == made.root().id {
-		return m, nil
+	made := c.Server.Make(u.Parent, Change{Author: self, Message: u.Message, When: u.When, Edits: u.Edits})
+	if parent := c.Server.Commits[u.Parent]; parent == nil || parent.root().id != c.Server.Commits[made].root().id {
+		m.to = made
 	}
-	c.server.add(made)
-	m.to = made.ID
 	return m, nil
 }
 
 // receive moves all branches, or none if one has moved. A repeated push has no effect.
-func (g *Git) receive(by string, moves []move) error {
+func (g *Server) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true
 	for _, m := range moves {
