@@ -189,5 +189,6 @@ func (c *cohorts) forget(app string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, app)
+	c.of, c.view, c.entries, c.older = [3]any{}, nil, nil, nil // these have the app's name
 	c.choose(app)
 }
