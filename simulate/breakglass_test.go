@@ -182,10 +182,21 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	}
 }
 
-// isAsked reports whether a request to abort on a workload names a serial, or a later serial that a record reaches only now.
-func (p *promises) isAsked(w rollout.Workload, serial int) bool {
-	b, err := rollout.ParseBreakGlass(p.u.kube.Deployments[w].BreakGlass)
-	return err == nil && b.Serial >= serial
+// isAsked reports whether a request to abort on any workload of an app names the release in flight. The workload may have another name in
+// Git meanwhile. The request may name a later serial that a record reaches only now.
+func (p *promises) isAsked(s rollout.State) bool {
+	if s.Draining != nil && s.Release == nil {
+		s.Release, s.Stable = s.Stable, &s.Draining.Release
+	}
+	return slices.ContainsFunc(p.u.workloads(), func(w rollout.Workload) bool {
+		b, err := rollout.ParseBreakGlass(p.u.kube.Deployments[w].BreakGlass)
+		return err == nil && isRequested(s, w, b)
+	})
+}
+
+// isRequested reports whether a request on a workload can abort the release in flight. A Deployment of an experiment cannot.
+func isRequested(s rollout.State, w rollout.Workload, b rollout.BreakGlass) bool {
+	return s.Release != nil && s.Stable != nil && s.Release.Templates[w]+s.StableHash(w) != "" && isNamed(s, b)
 }
 
 // checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named. A process that has seen
@@ -194,8 +205,8 @@ func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 	pr, goesOn := advances(was, is)
 	for w, d := range p.u.kube.Deployments {
 		b, err := rollout.ParseBreakGlass(d.BreakGlass)
-		isSeen := err == nil && by != nil && b.At.Before(by.visits) && was.Release != nil && was.Release.Templates[w] != ""
-		if isSeen && goesOn && is.Phase != rollout.Aborting && was.Stable != nil && isNamed(was, b) && b.Serial <= was.Serial {
+		isSeen := err == nil && by != nil && b.At.Before(by.visits)
+		if isSeen && goesOn && is.Phase != rollout.Aborting && isRequested(was, w, b) && b.Serial <= was.Serial {
 			p.fail(lawGlass, "%s: %s goes on to step %d despite %s", app, pr.Workload, pr.Step, b.Encode())
 		}
 	}

@@ -899,7 +899,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 			}
 		}
 	}
-	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject || p.isAsked(w, s.Serial) || p.hasDecayed(s) {
+	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject || p.isAsked(s) || p.hasDecayed(s) {
 		p.excuse(w)
 	}
 	// After pods were killed, users reach the remaining pods. With a wrong clock, a process does not know how long pods have been ready.

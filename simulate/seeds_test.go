@@ -119,8 +119,8 @@ var again = map[string][]uint64{
 	"Pushes": {180, 4000432, 8200059},
 	// An abort of a release whose Deployment has another name in Git; fewer replicas in Git while Kubernetes removes the old pods; a document
 	// that came back with its Deployment; a preview that is ready before the pods of a scale-up from 0; a smaller weight before Kubernetes
-	// has seen the step of 100 %.
-	"BreakGlassAndPeople": {52954, 52153, 52199, 90128, 90550},
+	// has seen the step of 100 %; an abort of all workloads by the Deployment under its former name.
+	"BreakGlassAndPeople": {52954, 52153, 52199, 90128, 90550, 71888},
 	// A second user's abort, by which pods of a release that was rolled back already started again; a request that names a serial to come; an
 	// abort of a step that was recorded and not applied; a rollback while a switch was being recorded.
 	"BreakGlassNow": {66, 7000066, 7002740, 9100328},

@@ -101,11 +101,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
 	// After a bad measurement or an abort by break glass, the write may belong to a rollback that is not recorded yet.
-	isBroken := func(pr rollout.Progress) bool {
-		d := o.u.kube.Deployments[pr.Workload]
-		return d != nil && d.BreakGlass != ""
-	}
-	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || slices.ContainsFunc(is.Progress, isBroken)
+	isBroken := func(w rollout.Workload) bool { return o.appOf(w) == app && o.u.kube.Deployments[w].BreakGlass != "" }
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || slices.ContainsFunc(o.u.workloads(), isBroken)
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
