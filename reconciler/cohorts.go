@@ -185,10 +185,13 @@ func (c *cohorts) wake() {
 	}
 }
 
-func (c *cohorts) forget(app string) {
+// forget ends an app's wait. If the app is gone, the answers with its name are dropped.
+func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, app)
-	c.of, c.view, c.entries, c.older = [3]any{}, nil, nil, nil // these have the app's name
+	if gone {
+		c.of, c.view, c.entries, c.older = [3]any{}, nil, nil, nil
+	}
 	c.choose(app)
 }

@@ -50,7 +50,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	}
 	e, known := r.states.of(name)
 	if e.err != nil || !known || a.removed != nil && e.state.App == "" {
-		r.cohorts.forget(name) // another app compares the answers
+		r.cohorts.forget(name, false) // another app compares the answers
 		r.peers.forget(name)
 		return nil
 	}

@@ -293,7 +293,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 		r.blame.forget(app)
 		r.out.forget(app)
 		r.approvals.forgetApp(app)
-		r.cohorts.forget(app)
+		r.cohorts.forget(app, true)
 		r.peers.forget(app)
 		r.errorLog.forget(app)
 	}

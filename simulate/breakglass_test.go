@@ -189,10 +189,15 @@ func (p *promises) isAsked(s rollout.State) bool {
 	if s.Draining != nil && s.Release == nil {
 		s.Release, s.Stable = s.Stable, &s.Draining.Release
 	}
-	return s.Release != nil && slices.ContainsFunc(p.u.workloads(), func(w rollout.Workload) bool {
+	return slices.ContainsFunc(p.u.workloads(), func(w rollout.Workload) bool {
 		b, err := rollout.ParseBreakGlass(p.u.kube.Deployments[w].BreakGlass)
-		return err == nil && p.u.oracle.appOf(w) == s.App && isNamed(s, b)
+		return err == nil && isRequested(s, w, b)
 	})
+}
+
+// isRequested reports whether a request on a workload can abort the release in flight. A Deployment of an experiment cannot.
+func isRequested(s rollout.State, w rollout.Workload, b rollout.BreakGlass) bool {
+	return s.Release != nil && s.Stable != nil && s.Release.Templates[w]+s.StableHash(w) != "" && isNamed(s, b)
 }
 
 // checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named. A process that has seen
@@ -201,8 +206,8 @@ func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 	pr, goesOn := advances(was, is)
 	for w, d := range p.u.kube.Deployments {
 		b, err := rollout.ParseBreakGlass(d.BreakGlass)
-		isSeen := err == nil && by != nil && b.At.Before(by.visits) && was.Release != nil && p.u.oracle.appOf(w) == app
-		if isSeen && goesOn && is.Phase != rollout.Aborting && was.Stable != nil && isNamed(was, b) && b.Serial <= was.Serial {
+		isSeen := err == nil && by != nil && b.At.Before(by.visits)
+		if isSeen && goesOn && is.Phase != rollout.Aborting && isRequested(was, w, b) && b.Serial <= was.Serial {
 			p.fail(lawGlass, "%s: %s goes on to step %d despite %s", app, pr.Workload, pr.Step, b.Encode())
 		}
 	}
