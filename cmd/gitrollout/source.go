@@ -25,7 +25,6 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 			o.named += flag[0] + quoted(flag[1])
 		}
 	}
-	o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO"))
 	o.cluster = cmp.Or(o.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	if err := o.find(ctx); err != nil || o.cluster != "" {
 		return o, err
@@ -43,7 +42,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 }
 
 func (o *sourceOptions) find(ctx context.Context) error {
-	if o.repo == "" {
+	if o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO")); o.repo == "" {
 		o.repo = program.Repository(ctx)
 	}
 	if o.repo == "" {

@@ -38,7 +38,7 @@ var table = map[string]rule{
 	"strategies/workloads": {own: []string{"rollout", "strategies/plan", "traffic"}, pure: true},
 	"strategies/routes":    {own: []string{"rollout", "rollout/experiment", "strategies/plan", "strategies/workloads", "traffic"}, pure: true},
 	"strategies/plan":      {own: []string{"rollout", "rollout/schedule", "traffic"}, pure: true},
-	"views/status":         {own: []string{"analysis", "reconciler/propose", "rollout", "strategies"}, pure: true},
+	"views/status":         {own: []string{"analysis", "reconciler/propose", "rollout", "strategies", "strategies/fleet"}, pure: true},
 	"author/plan": {own: []string{"reconciler/source", "render", "render/policy", "rollout", "rollout/hook", "strategies",
 		"strategies/cohort"},
 		others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},

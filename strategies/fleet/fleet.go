@@ -73,10 +73,9 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		return Choice{Commit: newest}, err
 	}
 	stage := p.stage(0)
-	if isSoaking(s, stage.Soak) {
+	if text := Soaks(s, stage.Soak, now); text != "" {
 		what := fmt.Sprintf("%s of stage %s: ", p.Cluster, stage.Name)
-		return Choice{Commit: newest, Hold: what + "soaks another change",
-			Waits: what + "another change " + soaks(s, stage.Soak, now)}, nil
+		return Choice{Commit: newest, Hold: what + "soaks another change", Waits: what + "another change " + text}, nil
 	}
 	found := false
 	for i, candidate := range all {
@@ -135,9 +134,12 @@ func (p Place) hasRun(w World, s rollout.State, commit string) (bool, error) {
 	return hasSoaked(w, p.Cluster, s, is)
 }
 
-// isSoaking reports whether newer changes wait for evidence about the app's commit.
-func isSoaking(s rollout.State, soak time.Duration) bool {
-	return soak > 0 && s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy && !s.HasSoaked(s.Source)
+// Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit, or "".
+func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
+	if soak > 0 && s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy && !s.HasSoaked(s.Source) {
+		return soaks(s, soak, now)
+	}
+	return ""
 }
 
 func soaks(s rollout.State, soak time.Duration, now time.Time) string {
