@@ -26,6 +26,7 @@ type Plan struct {
 	Unchanged int                   `json:"unchanged"`       // number of apps
 	Shared    []Shared              `json:"shared,omitempty"`
 	Cohorts   []Cohort              `json:"cohorts,omitempty"` // of changes that many apps share, in their order
+	Stages    []Entry               `json:"stages,omitempty"`  // when the cluster's stage takes the change; see Order
 	Errors    int                   `json:"errors"`            // number of apps with an error, or 1 for the configuration
 }
 

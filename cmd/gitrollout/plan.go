@@ -46,6 +46,8 @@ be merged into, and say for each app that changes:
   what cannot be staged, and why
   what the API server will refuse
   the objects that differ; the values of Secrets are never shown
+  with a fleet.yaml and without --cluster: which stages the change reaches, in their
+  order, the earliest times, and the stages that need an approval
 
 It needs the git command and a working copy. With --context, it asks the cluster
 whether an app without a record would be adopted or held, and Prometheus for the
@@ -98,6 +100,13 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("cluster %s: %w", cluster, err)
 		}
 		all.Clusters = append(all.Clusters, p)
+	}
+	if c.source.cluster == "" { // the begins depend on the stages before
+		fleet, err := source.ReadFleet(sides.head)
+		if err != nil {
+			return err
+		}
+		plan.Order(all.Clusters, fleet)
 	}
 	err = c.output.show(c.streams, all, func() string {
 		if c.output.format == "markdown" {

@@ -15,7 +15,9 @@ import (
 )
 
 // Fleet reads fleet.yaml in a tree, and the state branches of all clusters, for one app or, for "", for all apps.
-func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string, now time.Time) (f status.Fleet, err error) {
+func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string, now time.Time) (
+	f status.Fleet, err error,
+) {
 	stages, err := source.ReadFleet(tree)
 	if err == nil && stages == nil {
 		err = rollout.Invalidf(rollout.FleetPath, "", "does not exist, so there are no stages").

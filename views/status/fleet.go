@@ -100,10 +100,11 @@ func (r ClusterRecords) show(app string, soak time.Duration, now time.Time) Flee
 	if soaks := fleet.Soaks(s, soak, now); soaks != "" {
 		parts = append(parts, soaks)
 	}
-	if _, condition, waits := strings.Cut(cmp.Or(s.Held, &rollout.Held{}).Message, " waits for "); s.Held.Waits() && waits {
-		parts = append(parts, "waits for "+condition)
-	} else if s.Held != nil {
-		parts = append(parts, s.Held.Message)
+	if s.Held != nil {
+		_, condition, waits := strings.Cut(s.Held.Message, " waits for ")
+		if parts = append(parts, s.Held.Message); waits && s.Held.Waits() {
+			parts[len(parts)-1] = "waits for " + condition
+		}
 	}
 	c.Waiting = strings.TrimPrefix(strings.Join(parts, "; "), "; ")
 	return c
