@@ -26,7 +26,6 @@ type Plan struct {
 	Unchanged int                   `json:"unchanged"`       // number of apps
 	Shared    []Shared              `json:"shared,omitempty"`
 	Cohorts   []Cohort              `json:"cohorts,omitempty"` // of changes that many apps share, in their order
-	Stages    []Entry               `json:"stages,omitempty"`  // when the cluster's stage takes the change; see Order
 	Errors    int                   `json:"errors"`            // number of apps with an error, or 1 for the configuration
 }
 
@@ -52,6 +51,7 @@ type App struct {
 	Detection []strategies.Detection `json:"detection,omitempty"`
 	Notes     []Note                 `json:"notes,omitempty"`
 	Files     []string               `json:"files,omitempty"`   // changed, of the app's sources
+	Enters    time.Time              `json:"enters,omitzero"`   // the cluster's stage, earliest; see Order
 	Begins    time.Time              `json:"begins,omitzero"`   // earliest; zero if begin or end is unknown
 	Ends      time.Time              `json:"ends,omitzero"`     // earliest; zero if unknown
 	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's, without windows and promotions

@@ -32,7 +32,7 @@ clusters. Notes name the branches that are missing or unreadable. With APP, and 
 -o wide, each cluster has a line with version and commit.`,
 		Example: `  gitrollout fleet
   gitrollout fleet shop
-  gitrollout fleet -o json | jq -r '.apps[] | .app as $a | .clusters[] | [$a, .stage, .cluster, .version] | @tsv'`,
+  gitrollout fleet -o json | jq -r '.apps[].stages.prod[] | [.app, .cluster, .stable.commit] | @tsv'`,
 		Args: atMostOne("app"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)

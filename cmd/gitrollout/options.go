@@ -41,7 +41,8 @@ type globalOptions struct {
 
 // flagUsers lists global flags and their commands.
 var flagUsers = []struct{ title, flags, users string }{
-	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key", gitUsers + ", fleet"},
+	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key",
+		gitUsers + ", fleet"},
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
 	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, analysis backtest, analysis run,
 dashboard, diff, doctor, events, get, list, logs, notify test, once, plan, remove,

@@ -101,11 +101,9 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 		}
 		all.Clusters = append(all.Clusters, p)
 	}
-	if c.source.cluster == "" { // the begins depend on the stages before
-		fleet, err := source.ReadFleet(sides.head)
-		if err != nil {
-			return err
-		}
+	if fleet, err := source.ReadFleet(sides.head); err != nil {
+		return err
+	} else if fleet != nil && c.source.cluster == "" { // the times depend on all stages
 		plan.Order(all.Clusters, fleet)
 	}
 	err = c.output.show(c.streams, all, func() string {

@@ -82,8 +82,8 @@ init writes files, and pushes nothing.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Set up and reconcile:"},
 	)
-	inGroup(root, "look", newGet(s), newList(s), newFleet(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s), newRender(s),
-		newDiff(s), newValidate(s), newSimulate(s), newAnalysis(s), newDashboard(s), newPlan(s), newSchema(s))
+	inGroup(root, "look", newGet(s), newList(s), newFleet(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s),
+		newRender(s), newDiff(s), newValidate(s), newSimulate(s), newAnalysis(s), newDashboard(s), newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
 		parent(&cobra.Command{Use: "set", Short: "Change an app in Git"}, newSetImage(s)), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s),

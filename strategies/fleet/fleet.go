@@ -134,7 +134,7 @@ func (p Place) hasRun(w World, s rollout.State, commit string) (bool, error) {
 	return hasSoaked(w, p.Cluster, s, is)
 }
 
-// Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit, or "".
+// Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit.
 func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
 	if soak > 0 && s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy && !s.HasSoaked(s.Source) {
 		return soaks(s, soak, now)

@@ -14,87 +14,90 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet reads fleet.yaml in a tree, and the state branches of all clusters, for one app or, for "", for all apps.
+// Fleet reads a tree's fleet.yaml and all state branches, for one app or, for "", all apps.
 func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string, now time.Time) (
 	f status.Fleet, err error,
 ) {
 	stages, err := source.ReadFleet(tree)
-	if err == nil && stages == nil {
+	clusters, failed := source.Clusters(tree)
+	if err = cmp.Or(err, failed); err == nil && stages == nil {
 		err = rollout.Invalidf(rollout.FleetPath, "", "does not exist, so there are no stages").
 			WithFix("commit stages there: see docs/stages.md; gitrollout list --cluster NAME shows the apps of one cluster")
 	}
+	branches := make([]*source.Branch, len(clusters))
+	heads, broken := map[string]map[string]string{}, map[string]error{} // by repository
+	for i := 0; i < len(clusters) && err == nil; i++ {
+		branches[i], err = source.NewReader(clusters[i], nil).Open(tree, nil)
+		if err == nil && branches[i].Config != nil {
+			c := branches[i].Config
+			if heads[c.StateRepo] == nil {
+				heads[c.StateRepo] = map[string]string{}
+			}
+			heads[c.StateRepo][c.StateBranch] = ""
+		}
+	}
 	if err != nil {
 		return f, err
 	}
-	clusters, err := source.Clusters(tree)
-	if err != nil {
-		return f, err
+	for url := range heads {
+		heads[url], broken[url] = git.Branches(ctx, repo, url, heads[url])
 	}
-	branches, known := map[string]*source.Branch{}, map[string]map[string]string{} // heads by repository and branch
-	records, failed := map[string]status.ClusterRecords{}, map[string]error{}
-	for _, cluster := range clusters {
-		b, err := source.NewReader(cluster, nil).Open(tree, nil)
-		switch {
-		case err != nil:
-			return f, err
-		case b.Behind != nil:
-			records[cluster] = status.ClusterRecords{Problem: b.Behind.Error()}
-			continue
-		case known[b.Config.StateRepo] == nil:
-			known[b.Config.StateRepo] = map[string]string{}
+	records, names := map[string]status.ClusterRecords{}, []string{}
+	for _, b := range branches {
+		states, err := statesOf(ctx, repo, b, heads, broken)
+		r, apps := status.ClusterRecords{States: map[string]*rollout.State{}}, maps.Clone(states.Files())
+		for _, a := range b.Apps {
+			apps[a.Name] += ""
 		}
-		branches[cluster], known[b.Config.StateRepo][b.Config.StateBranch] = b, ""
-	}
-	for url, heads := range known {
-		if known[url], failed[url] = git.Branches(ctx, repo, url, heads); ctx.Err() != nil {
-			return f, failed[url]
+		problem := err
+		for _, name := range slices.Sorted(maps.Keys(apps)) {
+			if names = append(names, name); app != "" && app != name {
+				continue
+			}
+			s, failed := states.Of(name)
+			if r.States[name] = &s; err != nil || failed != nil {
+				r.States[name], problem = nil, cmp.Or(problem, failed)
+			}
 		}
-	}
-	for cluster, b := range branches {
-		r, err := recordsOf(ctx, repo, b, known[b.Config.StateRepo][b.Config.StateBranch], failed[b.Config.StateRepo])
-		if err != nil {
-			r.Problem = fmt.Sprintf("state branch %s %v", b.Config.StateBranch, err)
+		if problem != nil {
+			r.Problem = rollout.OneLine(problem.Error())
 		}
-		records[cluster] = r
+		records[b.Cluster] = r
 	}
-	if f = status.FleetOf(stages, records, app, now); app != "" && len(f.Apps) == 0 {
-		all := status.FleetOf(stages, records, "", now)
-		names := rollout.Mapped(all.Apps, func(a status.FleetApp) string { return a.App })
-		return f, NoAppError(fmt.Sprintf("no cluster has an app %q; ", app) +
+	if app != "" && !slices.Contains(names, app) {
+		err = NoAppError(fmt.Sprintf("no cluster has an app %q; ", app) +
 			cmp.Or(rollout.DidYouMean(app, names), "gitrollout fleet shows all"))
 	}
-	return f, nil
+	return status.FleetOf(stages, records, now), cmp.Or(ctx.Err(), err)
 }
 
-// recordsOf reads a state branch's head. failed is the error of the look-up.
-func recordsOf(ctx context.Context, repo *git.Repo, b *source.Branch, head string, failed error) (
-	r status.ClusterRecords, err error,
-) {
-	apps := map[string]bool{}
-	for _, a := range b.Apps {
-		apps[a.Name] = true
+// statesOf reads the records in a cluster's state branch. With an error, there are none.
+func statesOf(
+	ctx context.Context, repo *git.Repo, b *source.Branch, heads map[string]map[string]string, broken map[string]error,
+) (states *source.States, err error) {
+	states, _ = source.ReadStates(nil)
+	if b.Config == nil {
+		return states, b.Behind
 	}
-	r.Apps = slices.Collect(maps.Keys(apps))
-	switch {
-	case failed != nil:
-		return r, fmt.Errorf("cannot be read: %w", failed)
-	case head == "":
-		return r, fmt.Errorf("does not exist: run gitrollout in cluster %s, or take the cluster out of its stage", b.Cluster)
+	branch, head := "state branch "+b.Config.StateBranch, heads[b.Config.StateRepo][b.Config.StateBranch]
+	if err = broken[b.Config.StateRepo]; err == nil && head == "" {
+		return states, fmt.Errorf("%s does not exist: run gitrollout in cluster %s, or take the cluster out of its stage",
+			branch, b.Cluster)
 	}
-	var states *source.States
-	at, err := repo.Snapshot(ctx, head)
+	var at source.Snapshot
 	if err == nil {
-		states, err = source.ReadStates(at)
+		at, err = repo.Snapshot(ctx, head)
+	}
+	read := states
+	if err == nil {
+		read, err = source.ReadStates(at)
 	}
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("cannot be read: %w", err)
-	case states.Cluster != nil && states.Cluster.Cluster != b.Cluster:
-		return r, fmt.Errorf("belongs to cluster %s: set stateBranch in %s", states.Cluster.Cluster,
+		return states, fmt.Errorf("%s cannot be read: %w", branch, err)
+	case read.Cluster != nil && read.Cluster.Cluster != b.Cluster:
+		return states, fmt.Errorf("%s belongs to cluster %s: set stateBranch in %s", branch, read.Cluster.Cluster,
 			rollout.ConfigPath(b.Cluster))
 	}
-	for name := range states.Files() {
-		apps[name] = true
-	}
-	return status.ClusterRecords{Apps: slices.Collect(maps.Keys(apps)), Of: states.Of}, nil
+	return read, nil
 }

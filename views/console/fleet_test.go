@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestFleet(t *testing.T) {
 	must(t, err)
 	seen := ""
 	for _, a := range f.Apps {
-		for _, c := range a.Clusters {
+		for _, c := range slices.Concat(a.Stages["dev"], a.Stages["staging"], a.Stages["prod"]) {
 			seen += a.App + " " + c.Cluster + " " + string(c.Phase) + "\n"
 		}
 	}

@@ -1,7 +1,8 @@
 package status
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,37 +26,41 @@ func TestFleetOf(t *testing.T) {
 	soaked.Soaked = []rollout.Soaked{{Commit: v3.Commit}}
 	soaks, sick := calm(v3), calm(v3)
 	sick.Unhealthy = "Deployment shop/web: 0 pods are ready"
-	reads := func(s rollout.State, err error) ClusterRecords {
-		return ClusterRecords{Apps: []string{"shop"}, Of: func(string) (rollout.State, error) { return s, err }}
+	reads := func(s rollout.State) ClusterRecords {
+		return ClusterRecords{States: map[string]*rollout.State{"shop": &s}}
 	}
 	f := &rollout.Fleet{Freeze: &rollout.Freeze{Reason: "holidays", Until: noon.Add(time.Hour)}, Stages: []rollout.Stage{
 		{Name: "dev", Clusters: []string{"dev"}},
 		{Name: "staging", Clusters: []string{"eu", "us", "za"}, Soak: time.Hour},
-		{Name: "prod", Clusters: []string{"p1", "p2", "p3", "p4", "p5"}},
+		{Name: "prod", Clusters: []string{"p1", "p2", "p3", "p4"}},
 	}}
 	records := map[string]ClusterRecords{
-		"dev": reads(soaked, nil), "eu": reads(soaks, nil), "us": reads(flight, nil), "za": reads(sick, nil), "p1": reads(waits, nil),
-		"p2": reads(held, nil), "p3": reads(rollout.State{}, nil), "p4": reads(rollout.State{}, errors.New("cannot be read")),
-		"p5": {Apps: []string{"shop"}, Problem: "state branch p5 does not exist"}, "lab": {Apps: []string{"lone"}, Of: reads(plain, nil).Of},
+		"dev": reads(soaked), "eu": reads(soaks), "us": reads(flight), "za": reads(sick), "p1": reads(waits), "p2": reads(held),
+		"p3": reads(rollout.State{}), "lab": {States: map[string]*rollout.State{"lone": &plain}},
+		"p4": {States: map[string]*rollout.State{"shop": nil}, Problem: "state branch p4 does not exist"},
 	}
-	got := FleetOf(f, records, "", noon)
-	var waiting []string
+	got := FleetOf(f, records, noon)
+	var seen []string
 	for _, a := range got.Apps {
-		for _, c := range a.Clusters {
-			waiting = append(waiting, a.App+" "+c.Cluster+" "+c.Stage+" "+string(c.Phase)+" "+c.Version+": "+c.Waiting)
+		for _, stage := range got.Stages {
+			for _, c := range a.Stages[stage] {
+				text := cmp.Or(c.Waiting, c.Reason)
+				if c.Held != nil {
+					text = c.Held.Message
+				}
+				seen = append(seen, fmt.Sprintf("%s %s %s %s %s: %s", c.App, stage, c.Cluster, c.Phase, c.ImagesText(), text))
+			}
 		}
 	}
 	compare.Check(t, []string{
-		"lone lab  Healthy c1c1c1c: ", "shop dev dev Healthy web:v3: ", "shop eu staging Healthy web:v3: soaks until 12:50 UTC",
-		"shop us staging Progressing web:v3: step 1 of 3",
-		"shop za staging Degraded web:v3: Deployment shop/web: 0 pods are ready",
-		"shop p1 prod Healthy web:v2: waits for stage staging", "shop p2 prod Healthy web:v2: fleet.yaml is unusable",
-		"shop p3 prod Pending : the first deployment", "shop p4 prod Unknown : cannot be read",
-		"shop p5 prod Unknown : no record: see the note",
-	}, waiting)
+		"lone  lab Healthy : ", "shop dev dev Healthy web:v3: ", "shop staging eu Healthy web:v3: soaks until 12:50 UTC",
+		"shop staging us Progressing web:v2 → v3: step 1 of 3", "shop staging za Degraded web:v3: Deployment shop/web: 0 pods are ready",
+		"shop prod p1 Healthy web:v2: release h1-1 of c3c3c3c by Ann waits for stage staging",
+		"shop prod p2 Healthy web:v2: fleet.yaml is unusable", "shop prod p3 Pending : the app is not deployed yet",
+		"shop prod p4 Unknown : the record is unreadable: see the note",
+	}, seen)
+	compare.Check(t, "c1c1c1c1c1", got.Apps[0].Stages[""][0].Newest().Commit)
 	compare.Check(t, []string{"all clusters are frozen: holidays, until 2026-11-20T13:00:00Z",
-		"cluster p5: state branch p5 does not exist"}, got.Notes)
+		"cluster p4: state branch p4 does not exist"}, got.Notes)
 	compare.Check(t, []string{"dev", "staging", "prod", ""}, got.Stages)
-	one := FleetOf(f, records, "lone", noon)
-	compare.Check(t, 1, len(one.Apps))
 }

@@ -22,9 +22,6 @@ func Plans(all []plan.Plan, k Look) string {
 			b.WriteString(k.field("error", p.Error.Error(), red, plain))
 			continue
 		}
-		for _, text := range p.StageTexts() {
-			b.WriteString(k.field("stage", text, dim, plain))
-		}
 		for _, s := range p.Shared {
 			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, rollout.Count(len(s.Apps), "app"),
 				strings.Join(s.Apps, ", ")), dim, plain))

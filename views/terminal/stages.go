@@ -10,109 +10,97 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet draws a line for each app with a column for each stage, and below what the clusters wait for. With detail or
-// k.Wide, it draws each cluster.
+// Fleet draws a line for each app with a column for each stage, and below why clusters wait. With detail or k.Wide,
+// each cluster has a line as in List.
 func Fleet(f status.Fleet, detail bool, k Look) string {
+	rows := [][]span{append([]span{{"APP", dim}}, rollout.Mapped(f.Stages, func(stage string) span {
+		return span{cmp.Or(stage, "(no stage)"), dim}
+	})...)}
+	name := min(24, widest(f.Apps, func(a status.FleetApp) string { return a.App }))
 	if k.Wide {
-		k.Width, detail = 0, true
+		k.Width = 0
 	}
-	titles := append([]string{"APP"}, f.Stages...)
-	if last := &titles[len(titles)-1]; *last == "" {
-		*last = "(no stage)"
-	}
-	rows := [][]span{rollout.Mapped(titles, func(title string) span { return span{title, dim} })}
-	name := widest(f.Apps, func(a status.FleetApp) string { return a.App })
-	if k.Width > 0 {
-		name = min(name, 24)
-	}
-	room := max(0, k.Width-name)/len(f.Stages) - 2
+	room := (k.Width-name)/max(1, len(f.Stages)) - 2
 	for _, a := range f.Apps {
-		row := []span{{Truncate(a.App, name), bold}}
-		for _, stage := range f.Stages {
-			row = append(row, stageCell(slices.DeleteFunc(slices.Clone(a.Clusters), func(c status.FleetCluster) bool {
-				return c.Stage != stage
-			}), room, k))
-		}
-		rows = append(rows, row)
-	}
-	widths := rollout.Mapped(titles, func(string) int { return 0 })
-	for i := range widths {
-		widths[i] = widest(rows, func(row []span) string { return row[i].text })
+		rows = append(rows, append([]span{{Truncate(a.App, name), bold}}, rollout.Mapped(f.Stages, func(stage string) span {
+			return stageCell(a.Stages[stage], room, k)
+		})...))
 	}
 	var b strings.Builder
 	for n, row := range rows {
-		for i := range row {
-			row[i].text = Pad(row[i].text, widths[i]+2)
+		cells := slices.Clone(row)
+		for i := range cells {
+			cells[i].text = Pad(cells[i].text, widest(rows, func(row []span) string { return row[i].text })+2)
 		}
-		if b.WriteString(k.line(row...)); n > 0 {
-			b.WriteString(stageLines(f.Apps[n-1], detail, k))
+		if b.WriteString(k.line(cells...)); n > 0 {
+			b.WriteString(stageLines(f.Stages, f.Apps[n-1], detail || k.Wide, k))
 		}
 	}
 	for i, note := range f.Notes {
-		if i == 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString(k.field("Note", note, dim, yellow))
+		b.WriteString(strings.Repeat("\n", max(0, 1-i)) + k.field("Note", note, dim, yellow))
 	}
 	return b.String()
 }
 
-// stageCell returns "◐ web:v3 5m 1/4" or the like: the newest version, its age, and how many of the stage's clusters
-// have the version. The mark is the most urgent cluster's. room is in columns; 0 or less: unlimited.
-func stageCell(all []status.FleetCluster, room int, k Look) span {
+// stageCell returns "◐ web:v3 5m 1/4" or the like: the newest version, its age, and how many of the clusters have the
+// version. The mark is the most urgent cluster's. On a terminal, the version is cut so that the cell has room columns.
+func stageCell(all []status.App, room int, k Look) span {
 	if len(all) == 0 {
 		return span{"-", dim}
 	}
-	newest := slices.MaxFunc(all, func(a, b status.FleetCluster) int { return a.Since.Compare(b.Since) })
-	worst, same, tail := status.App{Phase: rollout.Healthy}, 0, ""
-	for _, c := range all {
-		a := status.App{Phase: c.Phase, Held: c.Held}
-		if more := urgency(a) - urgency(worst); more < 0 || more == 0 && worst.Held == nil {
-			worst = a
-		}
-		if c.Version == newest.Version {
-			same++
-		}
+	newest := slices.MaxFunc(all, func(a, b status.App) int { return sinceOf(a).Compare(sinceOf(b)) })
+	worst := slices.MinFunc(all, func(a, b status.App) int { // among healthy apps, yellow ones that wait
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(mark(b).color, mark(a).color))
+	})
+	version, _, tail := versionText(newest, k)
+	same := slices.DeleteFunc(slices.Clone(all), func(a status.App) bool {
+		other, _, _ := versionText(a, k)
+		return other != version
+	})
+	if len(same) < len(all) {
+		tail += fmt.Sprintf(" %d/%d", len(same), len(all))
 	}
+	if version = cmp.Or(version, "-"); k.Width > 0 {
+		version = Truncate(version, max(6, room-2-width(tail)))
+	}
+	return span{mark(worst).text + " " + version + tail, mark(worst).color}
+}
+
+// versionText returns "web:v3", " (5832d1e)" and " 5m" or the like; without images, the commit is the version.
+func versionText(a status.App, k Look) (version, commit, tail string) {
+	newest := cmp.Or(a.Newest(), &status.Release{})
+	version = rollout.ShortID(newest.Commit)
 	if !newest.Since.IsZero() {
 		tail = " " + age(k.Now.Sub(newest.Since))
 	}
-	if same < len(all) {
-		tail += fmt.Sprintf(" %d/%d", same, len(all))
+	if images := rollout.Mapped(newest.Images, rollout.ShortImage); len(images) > 0 {
+		return strings.Join(images, ", "), " (" + version + ")", tail
 	}
-	version, m := cmp.Or(newest.Version, "-"), mark(worst)
-	if room > 0 {
-		version = Truncate(version, max(6, room-2-width(tail)))
-	}
-	return span{m.text + " " + version + tail, m.color}
+	return version, "", tail
 }
 
-// stageLines names the clusters with one text together.
-func stageLines(a status.FleetApp, detail bool, k Look) string {
+// stageLines says why an app's clusters wait. It names clusters with equal texts together.
+func stageLines(stages []string, app status.FleetApp, detail bool, k Look) (lines string) {
 	var texts []string
 	clusters := map[string][]string{}
-	for _, c := range a.Clusters {
-		text := string(c.Phase)
-		if commit := rollout.ShortID(c.Commit); detail && commit != "" {
-			text += " " + strings.TrimPrefix(c.Version+" at "+commit, commit+" at ")
-			if !c.Since.IsZero() {
-				text += " for " + age(k.Now.Sub(c.Since))
+	for _, stage := range stages {
+		for _, a := range app.Stages[stage] {
+			text := waitingText(a)
+			if _, condition, waits := strings.Cut(text, " waits for "); waits && a.Waits() {
+				text = "waits for " + condition
 			}
-		}
-		text = strings.TrimSuffix(text+": "+c.Waiting, ": ")
-		if !detail && c.Phase == rollout.Healthy {
-			text = c.Waiting
-		}
-		if text != "" {
-			texts, clusters[text] = append(texts, text), append(clusters[text], c.Cluster)
-		}
-	}
-	var b strings.Builder
-	for _, text := range texts {
-		if names := clusters[text]; names != nil {
-			b.WriteString(k.below(4, strings.Join(names, ", ")+": "+text, dim))
-			delete(clusters, text)
+			if version, commit, tail := versionText(a, k); detail {
+				text = strings.TrimRight(string(a.Phase)+" "+version+commit+tail, " ") + ": " + text
+			} else if a.Phase != rollout.Healthy {
+				text = fmt.Sprintf("%s: %s", a.Phase, text)
+			}
+			texts, clusters[text] = append(texts, text), append(clusters[text], a.Cluster)
 		}
 	}
-	return b.String()
+	for i, text := range texts {
+		if text != "" && slices.Index(texts, text) == i {
+			lines += k.below(4, strings.Join(clusters[text], ", ")+": "+strings.TrimSuffix(text, ": "), dim)
+		}
+	}
+	return lines
 }
