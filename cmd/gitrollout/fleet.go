@@ -59,9 +59,6 @@ clusters. Notes name the branches that are missing or unreadable. With APP, and 
 }
 
 func readFleet(ctx context.Context, s streams, app string) (f status.Fleet, err error) {
-	if err = checkArgument(s.source.repo); err != nil {
-		return f, err
-	}
 	repo, err := s.source.open(ctx, "", "")
 	if err != nil {
 		return f, err

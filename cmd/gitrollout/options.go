@@ -53,7 +53,7 @@ const gitUsers = `abort, analysis backtest, dashboard, diff, doctor, events, get
 logs, notify test, once, plan, promote, remove, render, restart, retry, run, set image,
 state adopt, state compact, state repair, status, sync, undo, validate`
 
-// refuseUnused fails for a global flag that the command does not use.
+// refuseUnused fails for a global flag that the command does not use, and for a password in --repo.
 func refuseUnused(cmd *cobra.Command, _ []string) error {
 	root := cmd.Root().CommandPath()
 	isUsed := func(user string) bool {
@@ -69,7 +69,7 @@ func refuseUnused(cmd *cobra.Command, _ []string) error {
 			return usagef("%s does not use --%s; see: %s options", cmd.CommandPath(), strings.Join(set, " and --"), root)
 		}
 	}
-	return nil
+	return checkArgument(cmd.Flag("repo").Value.String())
 }
 
 // addGlobal adds o's flags to all commands, whose help refers to options.

@@ -82,9 +82,6 @@ func (c *planCommand) server(
 ) (*adapters.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
-	if err := checkArgument(source.repo); err != nil {
-		return nil, err
-	}
 	return source.open(ctx, stateBranch, stateRepo)
 }
 

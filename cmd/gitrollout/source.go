@@ -17,9 +17,6 @@ import (
 
 // resolve sets missing flags from environment, working copy and the only cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
-	if err := checkArgument(o.repo); err != nil {
-		return o, err
-	}
 	for _, flag := range [][2]string{{" --repo ", o.repo}, {" --cluster ", o.cluster}} {
 		if flag[1] != "" {
 			o.named += flag[0] + quoted(flag[1])

@@ -79,9 +79,6 @@ func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tre
 	case !named:
 		return nil, nil
 	}
-	if err := checkArgument(s.source.repo); err != nil {
-		return nil, err
-	}
 	ctx := cmd.Context()
 	repo, err := s.source.open(ctx, "", "")
 	if err != nil {

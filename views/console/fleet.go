@@ -66,7 +66,7 @@ func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string
 	}
 	if app != "" && !slices.Contains(names, app) {
 		err = NoAppError(fmt.Sprintf("no cluster has an app %q; ", app) +
-			cmp.Or(rollout.DidYouMean(app, names), "gitrollout fleet shows all"))
+			cmp.Or(rollout.DidYouMean(app, slices.Compact(slices.Sorted(slices.Values(names)))), "gitrollout fleet shows all"))
 	}
 	return status.FleetOf(stages, records, now), cmp.Or(ctx.Err(), err)
 }
@@ -74,30 +74,27 @@ func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string
 // statesOf reads the records in a cluster's state branch. With an error, there are none.
 func statesOf(
 	ctx context.Context, repo *git.Repo, b *source.Branch, heads map[string]map[string]string, broken map[string]error,
-) (states *source.States, err error) {
-	states, _ = source.ReadStates(nil)
+) (*source.States, error) {
+	none, _ := source.ReadStates(nil)
 	if b.Config == nil {
-		return states, b.Behind
+		return none, b.Behind
 	}
-	branch, head := "state branch "+b.Config.StateBranch, heads[b.Config.StateRepo][b.Config.StateBranch]
-	if err = broken[b.Config.StateRepo]; err == nil && head == "" {
-		return states, fmt.Errorf("%s does not exist: run gitrollout in cluster %s, or take the cluster out of its stage",
-			branch, b.Cluster)
+	states, head, err := none, heads[b.Config.StateRepo][b.Config.StateBranch], broken[b.Config.StateRepo]
+	if err == nil && head == "" {
+		err = fmt.Errorf("does not exist: run gitrollout in cluster %s, or take the cluster out of its stage", b.Cluster)
 	}
-	var at source.Snapshot
 	if err == nil {
-		at, err = repo.Snapshot(ctx, head)
+		var tree source.Snapshot
+		if tree, err = repo.Snapshot(ctx, head); err == nil {
+			states, err = source.ReadStates(tree)
+		}
 	}
-	read := states
-	if err == nil {
-		read, err = source.ReadStates(at)
-	}
-	switch {
-	case err != nil:
-		return states, fmt.Errorf("%s cannot be read: %w", branch, err)
-	case read.Cluster != nil && read.Cluster.Cluster != b.Cluster:
-		return states, fmt.Errorf("%s belongs to cluster %s: set stateBranch in %s", branch, read.Cluster.Cluster,
+	if err == nil && states.Cluster != nil && states.Cluster.Cluster != b.Cluster {
+		err = fmt.Errorf("belongs to cluster %s: set stateBranch in %s", states.Cluster.Cluster,
 			rollout.ConfigPath(b.Cluster))
 	}
-	return read, nil
+	if err != nil {
+		return none, fmt.Errorf("state branch %s: %w", b.Config.StateBranch, err)
+	}
+	return states, nil
 }

@@ -47,7 +47,7 @@ func FleetOf(f *rollout.Fleet, records map[string]ClusterRecords, now time.Time)
 				all.Notes = append(all.Notes, "cluster "+cluster+": "+problem)
 			}
 			for name, s := range records[cluster].States {
-				a := App{App: name, Cluster: cluster, Phase: Unknown, Reason: "the record is unreadable: see the note"}
+				a := App{App: name, Cluster: cluster, Phase: Unknown, Reason: "no readable record: see the note"}
 				if s != nil {
 					a = recorded(a, *s)
 					a.Waiting = fleet.Soaks(*s, stage.Soak, now)

@@ -57,7 +57,7 @@ func TestFleetOf(t *testing.T) {
 		"shop staging us Progressing web:v2 → v3: step 1 of 3", "shop staging za Degraded web:v3: Deployment shop/web: 0 pods are ready",
 		"shop prod p1 Healthy web:v2: release h1-1 of c3c3c3c by Ann waits for stage staging",
 		"shop prod p2 Healthy web:v2: fleet.yaml is unusable", "shop prod p3 Pending : the app is not deployed yet",
-		"shop prod p4 Unknown : the record is unreadable: see the note",
+		"shop prod p4 Unknown : no readable record: see the note",
 	}, seen)
 	compare.Check(t, "c1c1c1c1c1", got.Apps[0].Stages[""][0].Newest().Commit)
 	compare.Check(t, []string{"all clusters are frozen: holidays, until 2026-11-20T13:00:00Z",

@@ -18,15 +18,16 @@ func TestFleetView(t *testing.T) {
 		5*time.Minute, rollout.Progressing), in("prod-ap", "checkout:v2", 75*time.Hour, rollout.Healthy)
 	soaks.Waiting, flies.Reason = "soaks until 14:05 UTC", "3 of 10 pods of the new version are ready, and the step waits for 5"
 	waits.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "release h1-7b4e2a91d0 of 5832d1e by Ann waits for stage staging"}
-	other := waits
+	other, long := waits, in("prod-sa", "checkout:v3-with-a-long-tag", time.Minute, rollout.Healthy)
 	other.Cluster = "prod-eu"
 	f := status.Fleet{Stages: []string{"dev", "staging", "prod", ""}, Notes: []string{"cluster prod-us: state branch " +
-		"gitrollout/state/prod-us does not exist: run gitrollout in cluster prod-us, or take the cluster out of its stage"}, Apps: []status.FleetApp{
-		{App: "pay", Stages: map[string][]status.App{
-			"": {{Cluster: "lab", Phase: rollout.Healthy, Source: &rollout.Commit{ID: "9f31c0a4d2e8"}}}, "prod": {waits}}},
-		{App: "shop", Stages: map[string][]status.App{"dev": {in("dev", "checkout:v3", 2*time.Hour, rollout.Healthy)},
-			"staging": {soaks, flies}, "prod": {waits, other, in("prod-sa", "checkout:v3-with-a-long-tag", time.Minute, rollout.Healthy),
-				{Cluster: "prod-us", Phase: status.Unknown, Reason: "the record is unreadable: see the note"}}}}}}
+		"gitrollout/state/prod-us does not exist: run gitrollout in cluster prod-us, or take the cluster out of its stage"},
+		Apps: []status.FleetApp{
+			{App: "pay", Stages: map[string][]status.App{
+				"": {{Cluster: "lab", Phase: rollout.Healthy, Source: &rollout.Commit{ID: "9f31c0a4d2e8"}}}, "prod": {waits}}},
+			{App: "shop", Stages: map[string][]status.App{"dev": {in("dev", "checkout:v3", 2*time.Hour, rollout.Healthy)},
+				"staging": {soaks, flies}, "prod": {waits, other, long,
+					{Cluster: "prod-us", Phase: status.Unknown, Reason: "no readable record: see the note"}}}}}}
 	golden(t, "fleet", Fleet(f, false, Look{Width: 80, Now: at()}))
 	golden(t, "fleet-one", Fleet(status.Fleet{Stages: f.Stages[:3], Apps: f.Apps[1:]}, true, Look{Width: 80, Now: at()}))
 	golden(t, "fleet-wide", Fleet(f, false, Look{Wide: true, Now: at(), Color: true}))
