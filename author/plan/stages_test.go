@@ -31,24 +31,24 @@ func TestOrder(t *testing.T) {
 	for _, p := range all {
 		seen += p.Cluster + "\n"
 		for _, a := range p.Apps {
-			seen += a.App + strings.ReplaceAll(a.Summary, "; enters stage", "") + "\n"
+			seen += a.App + ": " + strings.TrimSuffix(strings.TrimPrefix(a.Summary, "enters stage "), "; ") + "\n"
 		}
 	}
 	compare.Check(t, `lab
-shop
+shop: 
 dev
-shop 1 of 3 (dev) immediately
-bad
+shop: 1 of 3 (dev), earliest: immediately
+bad: 
 eu
-bad 2 of 3 (staging) once the stage before takes the change
-shop 2 of 3 (staging) not before 12:15:00 UTC
+bad: 2 of 3 (staging), earliest: unknown
+shop: 2 of 3 (staging), earliest: 12:15:00 UTC
 us
-shop 2 of 3 (staging) not before 12:15:00 UTC
+shop: 2 of 3 (staging), earliest: 12:15:00 UTC
 a-prod
-bad 3 of 3 (prod) once the stage before takes the change, after an approval
-gone
-pay 3 of 3 (prod) immediately, after an approval
-shop 3 of 3 (prod) not before 13:40:00 UTC, after an approval
-till 3 of 3 (prod) immediately
+bad: 3 of 3 (prod), earliest: unknown, after an approval
+gone: 
+pay: 3 of 3 (prod), earliest: immediately, after an approval
+shop: 3 of 3 (prod), earliest: 13:40:00 UTC, after an approval
+till: 3 of 3 (prod), earliest: immediately
 `, seen)
 }
