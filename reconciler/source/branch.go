@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot is one commit, which can be read without a worktree.
+// Snapshot is one commit, readable without a worktree.
 type Snapshot interface {
 	rollout.Tree
 	Commit() rollout.Commit
 }
 
-// Branch is an immutable commit of the users' branch, as one cluster reads it.
+// Branch is an immutable commit of the users' branch, for one cluster.
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // in force: of this commit, or else the last readable one
+	Config       *rollout.Config      // in force: this commit's, or else the last readable one
 	Freeze       *rollout.Freeze      // or nil
 	Fleet        *rollout.Fleet       // or nil
 	Unstaged     error                // why fleet.yaml is unusable and no app takes a change
@@ -31,7 +31,7 @@ type Branch struct {
 	Behind       error                // why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit. If its configuration is invalid, last, which may be nil, stays in force. An error means an
+// Open reads a commit. For an invalid configuration, last, which may be nil, stays in force. An error means an
 // unreadable commit.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
@@ -55,7 +55,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // freeze all apps, as the file was meant to freeze some
+	case rollout.IsInvalid(err): // freeze all apps: the file was meant to freeze some
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -67,7 +67,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	return b, nil
 }
 
-// Find returns the app with this name in the configuration.
+// Find returns an app by name.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
@@ -105,7 +105,7 @@ func (b *Branch) Stage() *rollout.Stage {
 	return nil
 }
 
-// Removed returns a removed app's error. The app's objects stay, because a typo in a glob must not stop a service. Each
+// Removed returns a removed app's error. Its objects stay, because a typo in a glob must not stop a service. Each
 // "empty" app, without objects, may be the app's new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
@@ -122,7 +122,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects are deleted: its folder is gone, and a glob with "prune" matches it.
+// Prunes reports whether a removed app's objects are deleted: without its folder, if a glob with "prune" matches.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {

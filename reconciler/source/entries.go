@@ -13,26 +13,26 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// Entries decides which apps may take the shared changes of one head. Its answers depend only on Git and on the time.
-// Call Forget before the first use.
+// Entries decides which apps may take the shared changes of one head, only by Git and time. Call Forget before the
+// first use.
 type Entries struct {
 	Branch *Branch
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
-	Files  func(app string) []string  // that the newest render read, sorted; also of apps that Git no longer lists
+	Files  func(app string) []string  // of the newest render, sorted; also of apps that Git no longer lists
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Reads reports whether Files lacks apps: they have not been rendered at this head yet or, if that fails, as recorded.
+	// Reads reports whether Files lacks apps: not rendered yet at this head or, if that fails, as recorded.
 	Reads func() bool
 	// Render returns an app's render of a commit, if it is ready.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
-	// Tree returns a commit. The error wraps ErrNotReady while the commit is being fetched.
+	// Tree returns a commit. The error wraps ErrNotReady during the commit's fetch.
 	Tree func(commit string) (rollout.Tree, error)
 
 	ids     map[string]map[string]string // contents by commit and file
 	changes map[string]*cohort.Change    // by waiting app; see Forget
 }
 
-// Forget drops the answers that depend on records and renders, because one of these has changed.
+// Forget drops the answers after a change of records or renders.
 func (e *Entries) Forget() {
 	e.changes = map[string]*cohort.Change{}
 	if e.ids == nil {
@@ -40,7 +40,7 @@ func (e *Entries) Forget() {
 	}
 }
 
-// Waiting returns the change that an app waits for, or nil if it waits for none.
+// Waiting returns the change that an app waits for, or nil.
 func (e *Entries) Waiting(app string) (*cohort.Change, error) {
 	settings, change := e.Branch.Config.Shared, e.changes[app]
 	if change != nil || settings.Over == 0 || len(e.Branch.Apps) <= settings.Over {
@@ -59,7 +59,7 @@ func (e *Entries) Waiting(app string) (*cohort.Change, error) {
 	return change, nil
 }
 
-// Of returns whether an app may follow its head now, or nil if no change of many apps keeps the app.
+// Of returns whether an app may follow its head now, or nil if no shared change keeps the app.
 func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
 	*cohort.Entry, error,
 ) {
@@ -79,7 +79,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	case slices.ContainsFunc(changed, isForeign) && e.Reads():
 		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
-	// An app whose shared files return to an earlier content is also a member of the change that other apps wait for.
+	// An app whose shared files return to earlier content is also a member of the awaited change.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
 	returns, err := e.returns(app.Name, s, shared)
 	if err != nil || returns || len(shared) == 0 { // needs no record of another app
@@ -91,12 +91,12 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	}
 	entry := change.Entry(app.Name, now)
 	entry.Release, entry.Commit = head.Render.Version(), head.Commit
-	entry.Open = entry.Open || opens(p, s, entry.Release)
+	entry.Open = entry.Open || e.Branch.opens(p, s, entry.Release)
 	return &entry, nil
 }
 
-// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, a version
-// that ran before, or a version that a user must retry.
+// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, an earlier
+// version, or a user's retry.
 func neverWaits(s rollout.State, head *rollout.Render) bool {
 	return s.Source == "" || s.Release != nil && s.Stable == nil || isBack(s, head)
 }
@@ -163,7 +163,6 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	return m, err
 }
 
-// waiting completes a member that lacks files of the head.
 func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	m.Tier = 1
 	if entry := e.Branch.Config.EntryOf(app); entry != nil {
@@ -189,7 +188,7 @@ func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, e
 	return len(before) == len(shared), err
 }
 
-// had returns which of an app's files were at a commit as at the head. A commit that is gone had none.
+// had returns which files an app had at a commit as at the head. A commit that is gone had none.
 func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
 	others, err := e.differing(app, commit)
 	if isGone(err) {
@@ -205,7 +204,6 @@ func (e *Entries) had(app, commit string, files []string) (same []string, err er
 
 func isGone(err error) bool { return err != nil && !errors.Is(err, ErrNotReady) }
 
-// differing returns the files of an app that differ between a commit and the head.
 func (e *Entries) differing(app, commit string) (files []string, err error) {
 	for _, file := range e.Files(app) {
 		was, failed := e.idAt(commit, file)

@@ -20,16 +20,16 @@ type Gatherer struct {
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
 	// Observe is reconciler.Observer's Observe, or nil for an empty observation.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know is called before Observe, with kinds of workloads that only some clusters serve. May be nil.
+	// Know gets kinds of workloads that only some clusters serve, before Observe. May be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
 // ErrNotReady means a fetch or render of a commit is not done.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time.
-// While the recorded commit is being read, the error is ErrNotReady, and only Source is missing. For an unavailable
-// recorded commit, Source and the error are nil, and the app follows the head.
+// Gather returns an app's decision input. It observes the cluster last, because reading commits takes time. While the
+// recorded commit is being read, the error is ErrNotReady, and only Source is missing. For an unavailable recorded
+// commit, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -64,7 +64,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have, with the routing applied at "applied".
+// Desired returns the cluster's desired objects, with the routing applied at "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -98,7 +98,6 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// routesOf returns objects with a status from a router.
 func routesOf(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)

@@ -21,8 +21,8 @@ type App struct {
 	Place     *rollout.Place
 }
 
-// Trust holds the facts about an app that only the reconciler knows. For the zero value, Prepare takes the reasons of a
-// conflict, of a wait for a cohort and of an ignored promotion file from the record.
+// Trust holds an app's facts that only the reconciler knows. For the zero value, Prepare takes the reasons of
+// conflicts, cohort waits and ignored promotion files from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
@@ -33,7 +33,7 @@ type Trust struct {
 	Entry      *cohort.Entry
 }
 
-// Prepare returns an app for Gather. A head that the app may not follow has an error and no render.
+// Prepare returns an app for Gather. A forbidden head has an error and no render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -85,7 +85,7 @@ func idOf(b *Branch, file string) string {
 	return rollout.ShortID(entry.ID)
 }
 
-// recordedEntry returns the wait for a cohort that the record has for this head, or nil.
+// recordedEntry returns the record's wait for a cohort at this head, or nil.
 func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
 	h := s.Held
 	isStaged := h.Is(rollout.HeldStage, rollout.HeldFleet)
@@ -98,21 +98,30 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 		if words := strings.Fields(what); len(words) > 1 && words[0] == "release" {
 			version = rollout.Hash(words[1])
 		}
-		return &cohort.Entry{Held: h.Reason, Open: opens(p, s, version), Waits: waits, Hold: waits,
+		return &cohort.Entry{Held: h.Reason, Open: b.opens(p, s, version), Waits: waits, Hold: waits,
 			Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 	}
 	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
-		return nil // a newer head, which the reconciler has not read yet
+		return nil // a newer head, unread by the reconciler
 	}
 	var at rollout.Place
 	_, _ = fmt.Sscanf(waits, "cohort %d of %d", &at.Cohort, &at.Of) // as in cohort.Entry
 	at.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
 	at.ID = idOf(b, at.File)
-	return &cohort.Entry{Place: at, Open: opens(p, s, version), Waits: waits, Hold: waits, Asks: h.Is(rollout.HeldShared),
-		Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
+	return &cohort.Entry{Place: at, Open: b.opens(p, s, version), Waits: waits, Hold: waits,
+		Asks: h.Is(rollout.HeldShared), Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 }
 
-// opens reports whether a promotion lets an app take a shared change, or rejects the change in this app.
+// opens is the function opens, but a merged proposal only approves a change: the app still waits for its turn.
+func (b *Branch) opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
+	stage := b.Stage()
+	mayApprove := b.Unstaged != nil || stage != nil && stage.Approve == rollout.ApproveMerge
+	approves := mayApprove && p != nil && p.At == "" && // as propose.Entry
+		p.Decision == rollout.Promote && p.Through == rollout.ThroughEntry
+	return !approves && opens(p, s, version)
+}
+
+// opens reports whether a promotion lets an app take a shared change, or rejects the change here.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
 	isNew := s.Release == nil && s.Stable != nil && s.Stable.Hash != version // else an abort rejects nothing
 	return p.Says(rollout.Abort, version) && isNew || p.Says(rollout.Promote, version) &&

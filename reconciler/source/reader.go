@@ -85,8 +85,8 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. The app
-// keeps its present limits and decryption. An unlisted app stays unchanged.
+// AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. The present
+// limits and decryption stay. An unlisted app stays unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -115,8 +115,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder is for a commit without a readable configuration. Without the present folder, it tries sibling folders with
-// a former name.
+// inFolder serves commits without a readable configuration. Without the present folder, it tries sibling folders with
+// former names.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -143,7 +143,7 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the head. A forbidden object gives an InvalidError.
+// RenderHead renders an app at the head. A forbidden object is an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -164,7 +164,7 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports, without a build, whether a head's render is known to be RenderHead's at a newer head.
+// IsSameHead reports, without a build, whether a render is known to be RenderHead's at a newer head.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
 		IsSame(tree rollout.Tree, was *rollout.Render) bool

@@ -73,8 +73,8 @@ func (x *Stages) Of(
 		if err == nil && choice.Commit != head.Render.Commit.ID {
 			next, err = x.headAt(app, choice.Commit)
 		}
-		if err == nil && choice.Proposes {
-			e.Versions, err = x.versions(b, app.Name, choice.Commit)
+		if err == nil && choice.Proposes != nil {
+			e.Versions, err = x.versions(choice.Proposes, app.Name, choice.Commit)
 		}
 		if err != nil {
 			e.Waits, e.Due, unknown = "the records of other clusters", now.Add(afterUnread), err
@@ -87,7 +87,7 @@ func (x *Stages) Of(
 			e.Versions[b.Cluster] = e.Release
 		}
 	}
-	e.Open = e.Open || opens(p, s, e.Release)
+	e.Open = e.Open || b.opens(p, s, e.Release)
 	switch {
 	case e.Open || !isBare:
 		return head, e, nil
@@ -97,10 +97,10 @@ func (x *Stages) Of(
 	return head, e, unknown
 }
 
-// versions returns an app's versions at a commit in the stage's clusters.
-func (x *Stages) versions(b *Branch, app, commit string) (map[string]rollout.Hash, error) {
+// versions returns an app's versions at a commit in some clusters.
+func (x *Stages) versions(clusters []string, app, commit string) (map[string]rollout.Hash, error) {
 	all := map[string]rollout.Hash{}
-	for _, cluster := range b.Stage().Clusters {
+	for _, cluster := range clusters {
 		in, err := x.Inputs(cluster, app, commit)
 		if err != nil {
 			return nil, err

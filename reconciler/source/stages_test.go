@@ -185,6 +185,17 @@ func TestStagesOf(t *testing.T) {
 	if got, e, err = x.Of(b, app, rest, head, nil, noon); err != nil || got.Render != head.Render || !e.Open {
 		t.Errorf("a later commit with the same inputs here: %+v, %+v, %v", got, e, err)
 	}
+	b.Fleet.Stages[1].Approve, rest.Stable, rest.Source = rollout.ApproveMerge, &rollout.Release{Hash: "v1"}, "c2"
+	peers["dev"] = rollout.State{Source: "c4"}
+	head.Render.Content = "h1-0000000004"
+	p := &rollout.Promotion{Release: head.Render.Version(), Decision: rollout.Promote, Through: rollout.ThroughEntry}
+	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || e.Waits == "" || err != nil {
+		t.Errorf("an approval before the evidence: %+v, %v", e, err)
+	}
+	p.At, p.Digest = "2026-11-20T12:00:00Z", "d"
+	if _, e, err = x.Of(b, app, rest, head, p, noon); !e.Open || err != nil {
+		t.Errorf("a user's promotion: %+v, %v", e, err)
+	}
 	rest.Source = "c4"
 	if _, e, err = x.Of(b, app, rest, head, nil, noon); e != nil || err != nil {
 		t.Errorf("nothing newer: %+v, %v", e, err)

@@ -56,8 +56,9 @@ type Choice struct {
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without progress, for the record
 	Note   string // for users, or ""
-	// Proposes means that only an approval is missing, and that no other cluster of the stage proposes it.
-	Proposes bool
+	// Proposes has the clusters of the approval if only an approval is missing, and no other cluster proposes it: a
+	// cluster that is behind replaces no newer approval in the clusters before it.
+	Proposes []string
 }
 
 // Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
@@ -92,9 +93,11 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		if !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
-			c.Hold = c.Waits
-			if c.Proposes, err = p.isFirst(w, candidate.Commit, now); err != nil {
+			if c.Proposes, err = p.rest(w, candidate.Commit, now); err != nil {
 				return best, err
+			}
+			if c.Hold = c.Waits; c.Proposes == nil { // the record changes when the cluster's turn to propose comes
+				c.Hold = "an approval for stage " + stage.Name + ", which a cluster before proposes"
 			}
 		}
 		if i == 0 || eligible && !found {
@@ -107,14 +110,15 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	return best, nil
 }
 
-// isFirst reports whether the clusters of lower rank are done with a commit.
-func (p Place) isFirst(w World, commit string, now time.Time) (bool, error) {
-	for _, cluster := range p.lower() {
+// rest returns this cluster and the later clusters of the stage if the clusters before are done with a commit.
+func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
+	lower := p.lower()
+	for _, cluster := range lower {
 		if e, err := proofOf(w, p.stage(0), cluster, commit, now); err != nil || !e.done && !e.lacks {
-			return false, err
+			return nil, err
 		}
 	}
-	return true, nil
+	return p.ranked()[len(lower):], nil
 }
 
 // stage returns the cluster's stage, or the stage before by -1.
@@ -234,11 +238,16 @@ func (p Place) limit(w World, c *Choice, now time.Time) error {
 
 // lower returns the stage's clusters that take the app's changes before this cluster.
 func (p Place) lower() []string {
+	all := p.ranked()
+	return all[:slices.Index(all, p.Cluster)]
+}
+
+// ranked returns the stage's clusters in the order in which these take the app's changes.
+func (p Place) ranked() []string {
 	rank := func(cluster string) string { return rollout.Digest([]byte(p.App+" "+cluster), 8) }
-	all := slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
+	return slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
 		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a, b))
 	})
-	return all[:slices.Index(all, p.Cluster)]
 }
 
 // proof is what a cluster's record says about a commit.

@@ -142,8 +142,7 @@ func TestChoose(t *testing.T) {
 			p.Fleet.Stages[2].Soak, own.Soaked = time.Hour, []rollout.Soaked{{Commit: "c1"}}
 		}, "c3", " | ", ""},
 		"no approval": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
-			"an approval for stage prod: gitrollout promote shop --through entry | " +
-				"an approval for stage prod: gitrollout promote shop --through entry", ""},
+			"an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
 		"an approval": {func(w *world, p *Place, _ *rollout.State) {
 			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c3", true, rollout.ApproveMerge
 		}, "c3", " | ", ""},
@@ -152,8 +151,7 @@ func TestChoose(t *testing.T) {
 		}, "c2", " | ", ""},
 		"an approval of another commit": {func(w *world, p *Place, _ *rollout.State) {
 			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c4", true, rollout.ApproveMerge
-		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | " +
-			"an approval for stage prod: gitrollout promote shop --through entry", ""},
+		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{line: []string{"c4", "c3", "c2"}, inputs: map[string]Inputs{}, problems: map[string]string{},
@@ -177,7 +175,7 @@ func TestChoose(t *testing.T) {
 func TestFirstStage(t *testing.T) {
 	w := &world{line: []string{"c4", "c3"}, unknown: errors.New("unknown")}
 	c, err := Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "dev", App: "shop"}.Choose(w, at("c1"), noon)
-	if err != nil || c != (Choice{Commit: "c4"}) || len(w.looked) > 0 {
+	if err != nil || c.Commit != "c4" || c.Waits != "" || len(w.looked) > 0 {
 		t.Errorf("%+v, %v, looked at %v", c, err, w.looked)
 	}
 	if _, err = (Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}).Choose(w, at("c1"), noon); err != w.unknown {
@@ -317,8 +315,10 @@ func TestProposes(t *testing.T) {
 			if err != nil || !strings.HasPrefix(c.Waits, "an approval") {
 				t.Fatalf("%s: %+v, %v", cluster, c, err)
 			}
-			if c.Proposes {
-				all = append(all, len(p.lower()))
+			if rank := len(p.lower()); c.Proposes != nil {
+				all = append(all, rank)
+				compare.CheckNamed(t, "clusters of the approval", p.ranked()[rank:], c.Proposes)
+				compare.CheckNamed(t, "the recorded text, which differs from the text before the cluster's turn", c.Waits, c.Hold)
 			}
 		}
 		slices.Sort(all)
