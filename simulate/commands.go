@@ -218,8 +218,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits each newTag in the app's files, or else each tag in a chart's values, or else each image's tag. It
-// fails if no pushed commit renders.
+// setVersion edits each newTag in the app's files, else each tag in a chart's values, else each image's tag. It fails
+// if no pushed commit renders.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest renderable commit
@@ -254,7 +254,6 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files below one folder, with relative paths.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -318,7 +317,6 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as gitrollout's command does.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -49,7 +49,6 @@ type Process struct {
 	current *thread   // runs, or is resumed next
 }
 
-// thread is a pass, or a turn of a pump.
 type thread struct {
 	name   string
 	next   Effect

@@ -93,7 +93,6 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch reads as the reconciler does.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(s.git.Commits[s.head()], s.config)
 	if err != nil {
@@ -199,7 +198,6 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// wait advances the clock to each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {

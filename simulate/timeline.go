@@ -32,7 +32,6 @@ type Event struct {
 	wanted []wanted
 }
 
-// wanted is an indented expectation below a command.
 type wanted struct {
 	line int
 	text string
@@ -139,7 +138,6 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status also reports invalid app folders and an unreadable configuration.
 func (s *Story) status() (all []string) {
 	b := s.branch()
 	if b.Behind != nil {
@@ -235,7 +233,6 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions returns pairs of hash and version of a render.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {

@@ -51,7 +51,6 @@ type Deployment struct {
 	rests   time.Time      // with Sparse, the time at which no step remained
 }
 
-// settings has the fields of updates.
 type settings struct {
 	Template           string // in JSON
 	Replicas           int

@@ -39,8 +39,8 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 }
 
 // microCounts makes one pod's step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, with the old revision while old pods are fewer than the
-// partition. If they are more, it replaces an unavailable old pod, or any if all are available.
+// pkg/controller/cloneset/sync). It creates missing pods, old ones up to the partition. If old pods exceed the
+// partition, it replaces an unavailable old pod, or any if all are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

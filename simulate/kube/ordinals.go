@@ -227,7 +227,6 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask adds missing pods to each revision.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()

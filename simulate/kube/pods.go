@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// microReplicaSet steps one pod or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -82,8 +81,8 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 }
 
 // deletePod deletes a pod that is not ready, or else the last that became ready, as with equal numbers of pods per
-// node. Otherwise, the ReplicaSet controller may delete a ready pod first. The model omits this case, because a
-// Deployment without gitrollout would lose the same pod.
+// node. The ReplicaSet controller may otherwise delete a ready pod first. The model omits this case: a Deployment
+// without gitrollout would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
