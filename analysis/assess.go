@@ -91,7 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase. Later checks override earlier checks, as in Argo Rollouts.
+// assess lets later checks override earlier checks, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -147,7 +147,7 @@ func conditionOf(m Metric) string {
 
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun ignores metrics with dryRun, as in Argo Rollouts, but succeeds only after these metrics have finished.
+// assessRun ignores metrics with dryRun, as in Argo Rollouts, but waits until these metrics have finished.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -166,7 +166,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop returns r as Stopped, unless finished, after the release's end.
+// Stop returns r as Stopped, unless finished.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r

@@ -9,9 +9,9 @@ import (
 // defaultConfidence rolls back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable: [bad, all] requests of one period. The k-th measurement wrongly
-// fails with probability at most alpha/(k(k+1)), in total alpha. k counts measurements due since began, as a crash may
-// lose records. Without counts, the Look is nil.
+// JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement wrongly fails with
+// probability at most alpha/(k(k+1)), in total alpha. k counts measurements due since began, as a crash may lose
+// records. Without counts, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -77,7 +77,6 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 	return got, &l
 }
 
-// other names the version that a comparison compares the new version with.
 func other(m Metric) string {
 	return map[bool]string{true: "the version before", false: "stable"}[m.Compare.Before]
 }
@@ -98,8 +97,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result or one value means no requests. Prometheus extrapolates, so bad is
-// rounded down, all to nearest.
+// sampleOf parses [bad, all]; empty or one value: no requests. Prometheus extrapolates, so bad is rounded down, all to
+// nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -136,7 +135,7 @@ func (s sample) judged() sample {
 }
 
 // worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). The
-// margin is added to stable's upper bound (Clopper and Pearson), with half of alpha.
+// margin raises stable's upper bound (Clopper and Pearson), with half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -145,8 +144,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check with a margin: if true, worse returns at least alpha. It replaces the upper end of
-// stable's interval by a lower share: a normal approximation within the interval, or the measured share.
+// isNotWorse is a quick check: if true, worse returns at least alpha. The check replaces the upper end of stable's
+// interval by a lower share: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
@@ -156,19 +155,19 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
-// fisher is the hypergeometric probability that c has c.bad or more bad requests of both samples.
+// fisher is the hypergeometric probability of c.bad or more.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
-	rise := func(k int) float64 { // ratio of term k+1 to term k
+	rise := func(k int) float64 { // term k+1 / term k
 		return float64(c.all-k) / float64(k+1) * float64(bad-k) / float64(s.all-bad+k+1)
 	}
 	least := max(0, bad-s.all)
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail sums term(i) for i ≥ k. Terms must decrease away from the mean; rise(i) is term(i+1)/term(i). It stops at a
-// negligible term: after about 10,000 for 1e9 requests.
+// tail sums term(i) for i ≥ k. Terms must decrease away from the mean; rise(i) is term(i+1)/term(i). For 1e9 requests,
+// about 10,000 terms matter.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -207,7 +206,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper is the one-sided upper confidence bound of the bad share.
+// upper is the one-sided upper bound of the bad share.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1
@@ -217,7 +216,6 @@ func upper(s sample, alpha float64) float64 {
 	})
 }
 
-// bisect returns the end, within 0..1, of the interval from low where the condition holds.
 func bisect(low float64, holds func(share float64) bool) float64 {
 	high := 1.0
 	for range 60 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Known holds arguments that exist only at a measurement.
+// Known holds arguments known only at a measurement.
 type Known struct {
 	Latest string            // the new version's pod-template-hash
 	Stable string            // stable's pod-template-hash
@@ -17,7 +17,7 @@ type Known struct {
 	ReleaseSince time.Time
 }
 
-// Complete fills in all arguments of a provider configuration; secret reads a Secret.
+// Complete fills in a provider configuration's arguments; secret reads a Secret.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {

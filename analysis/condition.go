@@ -18,7 +18,7 @@ type environment struct {
 	Result any `expr:"result"`
 }
 
-// checkCondition refuses an invalid condition. Errors that depend on the result appear at a measurement.
+// checkCondition leaves errors that depend on the result to a measurement.
 func checkCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -69,11 +69,11 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData maps onNoData to the phase of an empty result. Without onNoData, the conditions decide.
+// withoutData is for an empty result. Without onNoData, the conditions decide.
 var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
-// evaluate checks failureCondition first, as Argo Rollouts does. A single condition decides both verdicts. Without
-// conditions, every result is successful.
+// evaluate checks failureCondition first, as Argo Rollouts does. A single condition decides both verdicts; without
+// conditions, all results are successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -111,7 +111,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions are Argo Rollouts' functions for conditions (utils/evaluate).
+// functions are as in Argo Rollouts (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {

@@ -8,9 +8,9 @@ import (
 
 // Detection is the difference that a comparison finds. Shares are 0..1.
 type Detection struct {
-	Found float64       // smallest share of bad requests with which 9 of 10 releases are rejected; 0: none
-	After time.Duration // median time until the rejection of a release with this share
-	Blind float64       // largest share of bad requests with which fewer than 1 of 10 releases are rejected
+	Found float64       // smallest share of bad requests that rejects 9 of 10 releases; 0: none
+	After time.Duration // median time until such a rejection
+	Blind float64       // largest share of bad requests that rejects fewer than 1 of 10 releases
 }
 
 // A Detection costs about 0.1 s, or 0.2 s with a margin.
@@ -20,7 +20,7 @@ const (
 )
 
 // DetectionOf simulates releases with a setting's first metric, which needs Interval and Count. It ignores Canary.
-// Equal settings have equal Detections.
+// Results are deterministic.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease

@@ -13,7 +13,7 @@ func Difference(canaryBad, canaryAll, stableBad, stableAll int) (estimate, low, 
 	return c - s, c - s - math.Hypot(c-cLow, sHigh-s), c - s + math.Hypot(cHigh-c, s-sLow)
 }
 
-// wilson returns a share with its 95 % score interval (Wilson 1927).
+// wilson returns the 95 % score interval (Wilson 1927).
 func wilson(bad, all int) (share, low, high float64) {
 	const z2 = 1.959963984540054 * 1.959963984540054
 	n := float64(all)

@@ -14,7 +14,7 @@ type Setting struct {
 	Canary  float64  // the new version's share of bad requests
 	Rate    float64  // requests per second to the new version
 	Weight  float64  // the new version's share of all requests, within 0..1
-	Family  Family   // the release's metrics; zero: Metrics
+	Family  Family   // zero: Metrics
 
 	every int // intervals between looks; 0 means 1
 }
@@ -23,7 +23,7 @@ type Setting struct {
 type Outcome struct {
 	Runs     int `json:"runs"`
 	Rejected int `json:"rejected"`
-	// MedianRequests is the new version's median number of requests until its rejection; 0 without rejections.
+	// MedianRequests is the new version's median number of requests until its rejection; 0: never.
 	MedianRequests int `json:"medianRequests"`
 }
 

@@ -13,7 +13,7 @@ import (
 // Sequential is a sequential test's record; see package rollout.
 type Sequential = rollout.Sequential
 
-// Family describes the metrics that share a release's alpha: the allowed probability of a false failure.
+// Family describes metrics that share a release's alpha, the allowed probability of a false failure.
 type Family struct {
 	Compared   int     // the release's metrics that compare versions
 	Sequential int     // with a sequential test
@@ -33,7 +33,7 @@ func FamilyOf(metrics []Metric) (f Family) {
 	return f
 }
 
-// Alone is the family of a metric with an unshared alpha.
+// Alone is the family of a metric with its own alpha.
 func Alone(m Metric) Family {
 	m.DryRun = false
 	return FamilyOf([]Metric{m})
@@ -56,8 +56,7 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact tests: a fair part of exactShare of the release's alpha, or of all
-// without sequential tests.
+// exactAlpha is a fair part of exactShare of the release's alpha, or of all without sequential tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {
@@ -69,16 +68,16 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has both versions' bad and all requests since the window's start or, for latencies, histograms.
+// Look has both versions' bad and all requests since the window's start, or histograms of latencies.
 type Look struct {
 	canary, stable sample
 	latency        *[2]Histogram // new version, stable
 }
 
-// leastLatencies is how many of stable's requests determine a histogram's bounds.
+// leastLatencies is how many of stable's requests determine bounds.
 const leastLatencies = 100
 
-// testsOf returns a look's counts by bound of the evidence, or false if a histogram lacks a bound.
+// testsOf returns false if a histogram lacks a bound of the evidence.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -98,8 +97,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	return tests, len(tests) > 0
 }
 
-// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Any number of looks is
-// valid. A look adds nothing while the weight changes (since is 0).
+// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Looks may be any number.
+// While the weight changes (since is 0), nothing is added.
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -120,8 +119,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// If an answer lacks counted requests, the server has lost these requests or returns them later. A new window begins,
-	// in which no counted request counts again. If the window cannot move, nothing counts until the requests are back.
+	// If an answer lacks counted requests, the server lost these requests or returns them later. A new window begins,
+	// so that no request counts again. If the window cannot move, nothing counts until the requests are back.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
@@ -146,7 +145,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	return got, next
 }
 
-// lacks reports whether a look lacks most of the requests, or of the bad requests, before. Extrapolation may lose one.
+// lacks reports whether most of the requests or bad requests are missing. Extrapolation may lose one.
 func (l *Look) lacks(tests []rollout.Test, before *Sequential) bool {
 	most := func(n, had int) bool { return n < had-had/2 }
 	lacks := most(l.canary.all, before.Canary) || most(l.stable.all, before.Stable)
@@ -195,7 +194,7 @@ func add(next, last *Sequential, m Metric, f Family) {
 	}
 }
 
-// baseOf returns the counts that a look is compared with. The counts restart with each window or weight.
+// baseOf returns the counts to compare a look with. They restart with each window or weight.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	if before != nil && before.Since.Equal(look.Since) {
 		return before

@@ -35,7 +35,7 @@ type Rules struct {
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is a template's argument: a value, or a reference to a Secret or Rollout field.
+// Arg is an argument: a value, or a reference to a Secret or Rollout field.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -86,7 +86,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values holds templates' arguments. Values of Secrets and Pods are known only at a measurement.
+// Values holds arguments. Values of Secrets and Pods are known only at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in arguments, except from pods and Secrets, so that Git never stores a Secret. A non-nil check
-// validates each provider configuration.
+// Instantiate fills in arguments, except from pods and Secrets: Git never stores a Secret. A non-nil check validates
+// provider configurations.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect appends referenced templates once each, and refuses cycles. path is the chain so far.
+// collect appends referenced templates once each, and refuses cycles in path, the chain so far.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -263,7 +263,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces "{{args.name}}" except for values known only at a measurement. An unknown name is an error.
+// fill replaces "{{args.name}}" unless known only at a measurement. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	return eachText(v, field, func(text, field string) (string, error) {
 		var unknown string

@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound a condition's cost. An iteration costs the result's size plus turn, because it may read the whole
-// result. maxWork allows 300 × 300 nested iterations, or a loop over 9,000 values.
+// These limits bound a condition's cost. An iteration costs the result's size plus turn. maxWork allows 300 × 300
+// nested iterations, or 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -50,10 +50,10 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	return expr.Compile(condition, options...)
 }
 
-// spent names the function that charges the budget. Conditions cannot call a name with spaces.
+// spent charges the budget. Conditions cannot call a name with spaces.
 const spent = "work spent on"
 
-// Visit adds calls that charge for each iteration, and for each created text or list.
+// Visit adds calls that charge for iterations and for created texts and lists.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -71,7 +71,7 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain lists package expr's functions that create no text or list.
+// plain lists expr's functions that create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",

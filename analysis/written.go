@@ -36,7 +36,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number or, from a filled-in "{{args.n}}", a text.
+// whole may be a text from a filled-in "{{args.n}}".
 type whole int
 
 func (w *whole) ReadValue(raw any) error {
@@ -98,7 +98,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that can never pass or end, as Argo Rollouts' ValidateMetric.
+// check refuses a metric that can never pass or end, like Argo Rollouts' ValidateMetric.
 func check(m *Metric) error {
 	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m), checkVersions(m)); err != nil {
 		return err
@@ -177,7 +177,7 @@ func checkVersions(m *Metric) error {
 		"is the same for both versions, so compare would compare a version with itself")
 }
 
-// checkPair needs the queries bad and of. Only a comparison may lack Datadog's formula.
+// checkPair allows only a comparison to lack Datadog's formula.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)

@@ -13,8 +13,8 @@ type known struct {
 	digest string // of the applied object
 	print  string // of gitrollout's fields after the apply
 
-	repairs  int       // repairs since the last 5 min without one (peaceful)
-	repaired time.Time // last repair
+	repairs  int // repairs since the last 5 min without one (peaceful)
+	repaired time.Time
 	since    time.Time // first repair of a series; 30 s without one (recent) end a series of up to 4
 	by       string    // writer of the change that the last repair undid
 }
@@ -36,7 +36,7 @@ func (k known) fighting(now time.Time) bool {
 }
 
 // overwritten returns an error if another writer changes an object repeatedly. Later errors wrap
-// rollout.ErrOverwritten, which stops no release, because a release depends only on its own pods.
+// rollout.ErrOverwritten, which stops no release: a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -100,7 +100,6 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops a record. A recreated object is new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

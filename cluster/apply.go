@@ -18,9 +18,9 @@ type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply writes the changed objects in order with forced server-side applies. At a refusal, it stops with an *Error,
-// because later objects may depend on the object. Another writer's changes are repaired with growing pauses, finally
-// with rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
+// Apply writes the changed objects in order with forced server-side applies. It stops at a refusal with an *Error,
+// because later objects may depend on the object. It repairs other writers' changes with growing pauses, finally with
+// rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)

@@ -25,7 +25,6 @@ var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.AzureFileVolumeSource](): {"Secret", "SecretName"},
 }
 
-// configsOf returns a pod's ConfigMaps and Secrets, sorted and distinct.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	refs := appendConfigs(nil, reflect.ValueOf(spec))
 	slices.SortFunc(refs, func(a, b configRef) int { return strings.Compare(a.kind+"/"+a.name, b.kind+"/"+b.name) })

@@ -15,7 +15,6 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether "all" contains d's CRD.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)
@@ -37,7 +36,6 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	return "is not looked at yet"
 }
 
-// condition returns the one-line message of a condition.
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {

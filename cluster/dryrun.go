@@ -121,13 +121,11 @@ func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash strin
 	return hash
 }
 
-// anyKind reads objects of any kind, without watches.
 type anyKind struct {
 	*resources
 	dynamic dynamic.Interface
 }
 
-// resource uses the API server's preferred version by default.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -141,7 +139,6 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the kind's client and the object, or found nil.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

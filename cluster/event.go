@@ -22,7 +22,6 @@ const (
 	Warning EventKind = "Warning"
 )
 
-// reporter is the events' reporting controller.
 const reporter = "gitrollout.dev/reconciler"
 
 // Record writes a Kubernetes event. reason and action are CamelCase, message is one sentence. A failure only increments

@@ -21,10 +21,10 @@ type feed[R row] struct {
 	newest string        // seen, or from gitrollout's writes
 	asked  string        // newest at the last request for a list
 	synced chan struct{} // closed after the first list
-	err    error         // newest error
-	begun  time.Time     // request of a list or watch; zero after its answer
-	lost   error         // first error since a success, or nil
-	since  time.Time     // begin of lost
+	err    error
+	begun  time.Time // request of a list or watch; zero after its answer
+	lost   error     // first error since a success, or nil
+	since  time.Time
 	failed chan struct{} // closed and replaced after each error
 }
 

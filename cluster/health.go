@@ -20,7 +20,7 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if err != nil || result.Status == status.CurrentStatus {
 		return "", "" // healthy, or of unknown status
 	}
-	return result.Status, cut(rollout.OneLine(result.Message), 500) // a controller may write much
+	return result.Status, cut(rollout.OneLine(result.Message), 500)
 }
 
 func deleting(finalizers string) string {

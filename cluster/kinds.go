@@ -26,7 +26,7 @@ type kind struct {
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // the first list exceeded listTimeout
+	late       atomic.Bool
 }
 
 // key omits a cluster-scoped object's namespace, even from a manifest.
@@ -37,7 +37,6 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds the watched kinds of applied or requested objects.
 type kinds struct {
 	*background
 	anyKind
@@ -109,7 +108,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.all[gvk]; k != nil {
-		return k, nil // started by another goroutine
+		return k, nil
 	}
 	k := &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
@@ -135,7 +134,6 @@ func (w *kinds) known(gvk schema.GroupVersionKind) *kind {
 	return w.all[gvk]
 }
 
-// run fills a kind's table until forget or the client's end.
 func (w *kinds) run(k *kind) {
 	watching, stop := context.WithCancel(w.context())
 	k.stop = stop

@@ -13,11 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied has the applied object's digest. If equal and gitrollout owns the fields (holds), the object is not
-// written again. It is no annotation, because the Deployment controller copies those to ReplicaSets.
+// LabelApplied has the applied object's digest. If equal and gitrollout owns the fields (holds), no write is needed. It
+// is no annotation, because the Deployment controller copies those to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is an applied object's or a workload's record.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -104,7 +103,6 @@ func (l *live) same(o *live) bool {
 	return a == *o && reflect.DeepEqual(l.workload, o.workload)
 }
 
-// liveChanged calls OnChange for the present and the former app.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

@@ -55,8 +55,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job or, if begun, sets state.Gone, because the Job existed
-// earlier. Another value of the annotation means another run's Job, and sets state.Taken.
+// EnsureJob returns a Job's state. It creates a missing Job or, if begun, sets state.Gone. Another value of the
+// annotation means another run's Job, and sets state.Taken.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {

@@ -104,7 +104,6 @@ func (a anyKind) live(ctx context.Context, ref rollout.Ref, version string) (*un
 	return found, err
 }
 
-// workload looks for another controller of releases.
 func (a anyKind) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -149,7 +148,7 @@ func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, e
 		wanted[name], _ = value.(string)
 	}
 	if len(wanted) == 0 {
-		return rollout.Foreign{}, nil // without matchLabels
+		return rollout.Foreign{}, nil
 	}
 	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
 	if err != nil {
@@ -206,7 +205,6 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
-// ownedBy returns the controller's name if of the group and kind, or else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

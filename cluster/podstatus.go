@@ -32,7 +32,6 @@ func podStatus(p *corev1.Pod) string {
 	return status
 }
 
-// initStatus returns the first unfinished init container's status, if any.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -64,7 +63,6 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return cmp.Or(t.Reason, how)
 }
 
-// containerStatus returns the first container's reason, or else status.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {

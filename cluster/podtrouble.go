@@ -50,7 +50,6 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates describes the first unmet readiness gate, or returns "".
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {

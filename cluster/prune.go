@@ -92,7 +92,6 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept returns why not to delete an object now, or "".
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:

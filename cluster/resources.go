@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// errUnknownKind is the error for a kind that the API server does not serve.
 var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
 // unserved is the errUnknownKind for a kind that the API server serves in another version.

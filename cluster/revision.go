@@ -29,7 +29,6 @@ type revision struct {
 	configs   []configRef
 }
 
-// newRevision sets the fields of all kinds.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{

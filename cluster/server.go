@@ -24,7 +24,6 @@ func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	return s.dynamic.Resource(k.resource).Namespace(k.key(ref).namespace)
 }
 
-// patch is a PATCH request.
 type patch struct {
 	kind    *kind
 	ref     rollout.Ref

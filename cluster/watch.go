@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background runs goroutines until start's context ends.
 type background struct {
 	root    atomic.Pointer[context.Context] // nil before start
 	running sync.WaitGroup
@@ -63,7 +62,6 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading converts a watch's objects to rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)

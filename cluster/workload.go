@@ -60,7 +60,7 @@ type workload struct {
 	surge                int    // a Deployment's maxSurge, in pods
 	total                int    // status: pods of any revision
 	updated              int    // status: of the current template
-	available            int    // status: available pods
+	available            int
 	failure              string
 	revised              bool // not paused: a new template gets a ReplicaSet
 
@@ -121,7 +121,6 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start starts the watches and waits for the first lists.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -249,7 +248,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Surge:      d.surge,
 	}
 	revisions := k.revisions.ownedBy(l.uid)
-	slices.SortFunc(revisions, func(a, b *revision) int { // newest first
+	slices.SortFunc(revisions, func(a, b *revision) int {
 		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))
 	})
 	current := k.current(d, out.Synced, revisions)

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Branches looks up branches in one request, and downloads moved heads in a second. It returns the heads of existing
-// branches; r.Held has the commits. url is as in At. "known" has the heads of the last call by branch, or "". Errors:
+// Branches looks up branches in one request, and downloads moved heads in a second. It returns existing branches'
+// heads; r.Held has the commits. url is as in At. "known" has the last call's heads by branch, or "". Errors:
 // ErrNotFound (repository), ErrAuth, ErrUnreachable.
 func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
 	if r, err = At(r, url); err != nil {

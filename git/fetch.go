@@ -18,7 +18,6 @@ type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork calls do in the lane, within the time limit.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()

@@ -18,8 +18,8 @@ type followed struct {
 	base    string // read instead of a refused head
 }
 
-// judge checks the signature of heads.Main. If refused, judge sets heads.Refused, and Main to the last accepted head.
-// After a restart, Main is the newest signed commit, of which only the configuration is used.
+// judge checks heads.Main's signature. If refused, judge sets heads.Refused, and Main to the last accepted head. After
+// a restart, Main is the newest signed commit, used only for the configuration.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {

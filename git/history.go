@@ -92,11 +92,9 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns the signer of the commit that wrote the current content of a path, or of a merge whose first
-// parent lacked the content.
-//
-// Errors: ErrUnapproved if no such signature is accepted or the content is older than a thousand commits; ErrNotFound
-// if the path does not exist; ErrAuth and ErrUnreachable.
+// Introducer returns the signer of the commit that wrote a path's current content, or of a merge whose first parent
+// lacked the content. Errors: ErrUnapproved if no such signature is accepted or the content is older than a thousand
+// commits, ErrNotFound if the path does not exist, ErrAuth, ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -111,7 +109,6 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history fetches d commits of history with their files.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {

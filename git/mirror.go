@@ -209,7 +209,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
-		if m.heads.Main != "" { // before the first Fetch, there are no heads
+		if m.heads.Main != "" {
 			m.place(&m.heads, c.Ref.Short(), id)
 		}
 	}
@@ -238,7 +238,7 @@ func (m *mirror) renew() {
 	fresh := newStore()
 	for _, head := range []string{m.heads.Main, m.heads.State, m.heads.Policy} {
 		if !m.moveTo(fresh, plumbing.NewHash(head)) {
-			return // an object is missing
+			return
 		}
 	}
 	_, most := fresh.usage()

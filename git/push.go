@@ -17,10 +17,8 @@ import (
 )
 
 // Push makes a commit for each update, and moves all branches atomically on servers that can (git, GitHub, GitLab,
-// Gitea). On others, updates are sent one by one until one fails.
-//
-// Push returns the new heads. It skips an update that changes no file, or whose commit is already the head. With the
-// state branch in another repository, Push is not atomic.
+// Gitea). Others get the updates in turn, until one fails. With the state branch in another repository, Push is not
+// atomic. Push returns the new heads. It skips an update that changes no file, or whose commit is the head.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected by a hook or
 // branch protection. ErrUnreachable if the outcome is unknown until the next Fetch. A repeat makes the same commits.
@@ -190,8 +188,8 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 }
 
 // resolve returns why a push failed, or nil if all refs moved. It looks them up, because git's "failed to update ref"
-// means a moved ref, a lock or a full disk. If two pushes in a row find a locked, unmoved ref, the error is
-// ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// means a moved ref, a lock or a full disk. ErrRejected means a locked, unmoved ref in two pushes in a row: a stale
+// lock, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {

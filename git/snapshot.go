@@ -141,7 +141,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	case err != nil:
 		return nil, err
 	case !ok && (path == "" || path == "."):
-		return nil, nil // empty
+		return nil, nil
 	case !ok:
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: fs.ErrNotExist}
 	case dir.Mode != filemode.Dir:

@@ -25,7 +25,7 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // nil if nothing is written
+	content  []byte
 	children map[string]*edit
 }
 

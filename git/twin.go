@@ -55,7 +55,6 @@ func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
 	return moved, nil
 }
 
-// holder returns the Repo that has a branch.
 func holder(r *Repo, branch string) *Repo {
 	r.mu.Lock()
 	defer r.mu.Unlock()

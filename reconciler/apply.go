@@ -60,7 +60,6 @@ func (k *applier) apply(
 	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
-// rollbackObjects returns Services, routes and workloads.
 func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })

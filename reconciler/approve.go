@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question names a promotion file to approve: file is the file's blob id, and main the branch's commit id.
+// question names a promotion file to approve by blob id, and main, the branch's commit id.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {

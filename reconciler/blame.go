@@ -21,7 +21,7 @@ type blame struct {
 	authors  map[string]authorship // by app
 }
 
-// authorship has the blob id of the file. An unknown author is "".
+// authorship has the file's blob id. An unknown author is "".
 type authorship struct{ file, author string }
 
 // head sets an app's Commit to the last commit in j.line that changed the render or error, for reverts and the
@@ -107,7 +107,6 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in line, or uses the head's author.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

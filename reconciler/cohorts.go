@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// cohorts caches the answers of source.Entries for the current view, record and renders. It makes waiting apps due when
-// their answers change.
+// cohorts caches the answers of source.Entries for the current view, record and renders. Changed answers make waiting
+// apps due.
 type cohorts struct {
 	renders *renderCache
 	states  *stateStore
@@ -27,13 +27,13 @@ type cohorts struct {
 	mu      sync.Mutex
 	view    *gitView
 	entries *source.Entries
-	older   map[string]*source.Entries // for heads that are older than the branch's, by commit
-	of      [3]any                     // the branch, the record's head and the number of renders behind the answers
-	waiting map[string]*cohort.Entry   // by app that was told to wait; nil if its answer was unknown
+	older   map[string]*source.Entries // for heads older than the branch's, by commit
+	of      [3]any                     // the answers' branch, record's head and number of renders
+	waiting map[string]*cohort.Entry   // by app that was told to wait; nil if unknown
 	next    atomic.Pointer[string]     // one of these apps, or nil
 }
 
-// entry returns whether an app may take a shared change. While this is unknown, the app waits, with an error.
+// entry returns whether an app may take a shared change. An error means an unknown answer: the app waits.
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 	isOlder bool,
@@ -77,7 +77,6 @@ func (c *cohorts) entry(
 	return e, nil
 }
 
-// at returns the answers for an older commit as the head.
 func (c *cohorts) at(commit string) (*source.Entries, error) {
 	e := c.older[commit]
 	if e == nil {
@@ -102,7 +101,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		return false
 	}
 	if c.view = v; was[0] != v.branch {
-		read := 0 // the number of apps in Files, in their order
+		read := 0 // apps in Files, in their order
 		c.entries = &source.Entries{Branch: v.branch,
 			Record: func(app string) rollout.State {
 				e, _ := c.states.of(app) // without a record, a queued rename may follow: the former name counts
@@ -133,7 +132,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 }
 
 // isRead reports whether the index has an app's files: at the head or, for a removed app or after an error, at the
-// recorded commit. An app that never had a readable commit has no files.
+// recorded commit. Without any readable commit, an app has no files.
 func (c *cohorts) isRead(app string) (is bool) {
 	a, r := c.view.apps[app], c.renders
 	e, _ := c.states.of(app)
@@ -151,7 +150,6 @@ func (c *cohorts) isRead(app string) (is bool) {
 	return is && !isOld
 }
 
-// wakeChanged makes the other waiting apps due whose answers have changed.
 func (c *cohorts) wakeChanged(app string, now time.Time) {
 	for name, was := range c.waiting {
 		if name == app {
@@ -164,7 +162,7 @@ func (c *cohorts) wakeChanged(app string, now time.Time) {
 	}
 }
 
-// choose selects the app that the next wake makes due, after an answer for an app.
+// choose selects the app that the next wake makes due.
 func (c *cohorts) choose(app string) {
 	_, waits := c.waiting[app]
 	switch next := c.next.Load(); {
@@ -178,14 +176,14 @@ func (c *cohorts) choose(app string) {
 	}
 }
 
-// wake makes a waiting app due, because the record, the head or a render has changed. Its pass compares the answers.
+// wake makes a waiting app due after a change of the record, the head or a render. Its pass compares the answers.
 func (c *cohorts) wake() {
 	if app := c.next.Load(); app != nil {
 		c.touch(*app)
 	}
 }
 
-// forget ends an app's wait. If the app is gone, the answers with its name are dropped.
+// forget ends an app's wait. If the app is gone, its answers are dropped.
 func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

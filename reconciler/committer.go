@@ -26,7 +26,7 @@ type committer struct {
 	shown   *rollout.Forge   // at the last full report
 }
 
-// flush records the due transitions. err is about the whole push; after ErrConflict, all decisions must be repeated.
+// flush records the due transitions. err concerns the whole push; after ErrConflict, all decisions must be repeated.
 // refused joins the errors of refused transitions.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
@@ -64,12 +64,11 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a push failed for other reasons than its transitions.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is the number of single pushes after which, if all are refused, the server is assumed to refuse all.
+// maxRefused is the number of single refused pushes after which the server is assumed to refuse all.
 const maxRefused = 3
 
 func (r *committer) apart(

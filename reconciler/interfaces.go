@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Snapshot is one commit, which can be read without a worktree.
+// Snapshot is a commit, readable without a worktree.
 type Snapshot = source.Snapshot
 
 // Repository is a mirror of the Git server. A failed Fetch changes nothing. Bring fetches commits by id in one request,

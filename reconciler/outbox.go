@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue does nothing while a transition of the app is being pushed, because the outcome is unknown. The app is
-// reconciled again afterwards.
+// enqueue does nothing during a push of the app's transition, because the outcome is unknown. The app is reconciled
+// again afterwards.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if decided from the given serial, or nil.
+// queued returns the app's queued state if decided from the serial, or nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -67,7 +67,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 // Each patched pod starts another pass for the rest.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles gives pods the labels and annotations of their roles. Transitions come first; an error stops none.
+// setRoles sets pods' labels and annotations by role. Transitions come first; an error stops none.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
@@ -177,7 +177,6 @@ func (s *pass) goesBack() bool {
 	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
 
-// withheld returns why a decision may not be recorded yet.
 func (r *Reconciler) withheld(s *pass) (why error) {
 	held := s.decision.State.Held // isHeld: an error at the head is the new reason
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
@@ -300,8 +299,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// evict deletes pods that controllers do not replace. The first pass of a rollback deletes none, because the cluster
-// still has the step's objects. After a failed apply, a restart deletes none: replacements may not start.
+// evict deletes pods that controllers do not replace. A rollback's first pass deletes none, because the cluster still
+// has the step's objects. After a failed apply, a restart deletes none: replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
 	begins := isAborted && s.input.State.Phase != rollout.Aborting
@@ -314,7 +313,6 @@ func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	return err
 }
 
-// adoptable compares each workload's running pod template with Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// peers holds the records of other clusters while apps wait for these records. Passes only ask; refresh reads Git.
+// peers holds the records of other clusters for waiting apps. Passes only ask; refresh reads Git.
 type peers struct {
 	*Options
 	current func() *gitView
@@ -26,7 +26,6 @@ type peers struct {
 
 type peerRecord struct{ cluster, app string }
 
-// peer is another cluster's state branch.
 type peer struct {
 	reader       *source.Reader
 	repo, branch string // repo: "" for the users' repository
@@ -47,8 +46,8 @@ func unread(cluster string) error {
 	return fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady)
 }
 
-// of returns the records of other clusters for one app, whose earlier questions it drops. When a record changes that
-// the app has read, the app becomes due.
+// of returns other clusters' records for an app, and drops its earlier questions. A change of a record that the app has
+// read makes the app due.
 func (p *peers) of(app string) source.Peers {
 	p.forget(app)
 	return recordsFor{p, app}
@@ -65,7 +64,7 @@ type recordsFor struct {
 	app string
 }
 
-// States implements source.Peers. It also returns an error if the record of this app is unreadable.
+// States implements source.Peers. An unreadable record of this app is also an error.
 func (r recordsFor) States(cluster string) (func(app string) (rollout.State, bool), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +105,6 @@ func (r recordsFor) ask(k *peer, of peerRecord) peerState {
 	return k.states[of.app]
 }
 
-// read parses a state file again only after a change.
 func (k *peer) read(app string) peerState {
 	was, file := k.states[app], rollout.StatePath(app)
 	entry, found, err := k.tree.Lookup(file)
@@ -141,8 +139,8 @@ func (k *peer) rewritten(how string) error {
 	return k.problem("was rewritten: "+how, "restore its former commit with git push --force, or restart this gitrollout")
 }
 
-// refresh looks up the state branches for which apps wait, in one request for each repository. It makes apps due whose
-// answers changed. Only one goroutine calls refresh.
+// refresh looks up the awaited state branches, in one request for each repository. It makes apps with changed answers
+// due. Only one goroutine calls refresh.
 func (p *peers) refresh(ctx context.Context) (err error) {
 	known := p.known()
 	branches := map[string]map[string]string{} // heads by repository and branch
@@ -174,7 +172,7 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// known drops the records of clusters for which no app waits. It returns copies of the others, with their branches.
+// known drops the records for which no app waits, and copies the others with their branches.
 func (p *peers) known() map[string]peer {
 	v := p.current()
 	p.mu.Lock()
@@ -205,7 +203,7 @@ func (p *peers) known() map[string]peer {
 	return known
 }
 
-// take checks a state branch's head. failed is the error of the look-up.
+// take checks a state branch's head. failed is the look-up's error.
 func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	if failed != nil {
 		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)
@@ -242,7 +240,6 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	return nil
 }
 
-// wake makes the apps due that have read another answer.
 func (p *peers) wake(cluster string, was peer, k *peer) {
 	isSame := (was.err == nil) == (k.err == nil) && (k.err == nil || rollout.SameText(was.err.Error(), k.err.Error()))
 	switch {
@@ -261,13 +258,12 @@ func (p *peers) wake(cluster string, was peer, k *peer) {
 	}
 }
 
-// isNew reports whether an app's state file has changed since the last read.
 func (k *peer) isNew(app string) bool {
 	entry, found, err := k.tree.Lookup(rollout.StatePath(app))
 	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
 }
 
-// answer refreshes if an app waits for its first answer, for callers of RunOnce.
+// answer refreshes for an app's first answer, for callers of RunOnce.
 func (p *peers) answer(ctx context.Context) (any bool, err error) {
 	select {
 	case <-p.wanted:
@@ -277,7 +273,6 @@ func (p *peers) answer(ctx context.Context) (any bool, err error) {
 	}
 }
 
-// pumpPeers reads the state branches of other clusters on request.
 func (r *Reconciler) pumpPeers(ctx context.Context) {
 	const what = "state branches of other clusters"
 	for {
@@ -286,7 +281,7 @@ func (r *Reconciler) pumpPeers(ctx context.Context) {
 			return
 		case <-r.peers.wanted:
 		}
-		select { // gather, so that one request looks up all branches that an app needs
+		select { // one request then looks up all branches that an app needs
 		case <-ctx.Done():
 			return
 		case <-time.After(gathering):

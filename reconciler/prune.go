@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has or, before its render, may have an object. If an app cannot be rendered,
-// but its record or files name the object, "why" says how to correct the app.
+// isElsewhere reports whether another app has or, before its render, may have an object. If an unrenderable app's
+// record or files name the object, "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

@@ -163,7 +163,6 @@ func (c *renderCache) forget(app string) {
 	c.made++
 }
 
-// read calls a function while no head changes.
 func (c *renderCache) read(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -91,7 +91,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves apps' jobs before other jobs in flight, which may be many after a restart.
+// hasten moves apps' jobs before other jobs in flight, perhaps many after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

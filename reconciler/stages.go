@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
-// stages caches the answers for source.Stages: the content of apps in other clusters, and the newest commits.
+// stages caches the answers for source.Stages: other clusters' content of apps, and the newest commits.
 type stages struct {
 	*Options
 	fetcher *fetcher
 	blame   *blame
 	panics  func(app string, problem any, stack []byte)
-	peersOf func(app string) source.Peers // called in each pass of the app
+	peersOf func(app string) source.Peers // called in each pass
 
 	deciding sync.Mutex // for gate
 	gate     source.Stages
@@ -53,7 +53,7 @@ func newStages(
 	return x
 }
 
-// head returns the head that an app may follow. Without fleet.yaml, it is the given head.
+// head returns the head that an app may follow: without fleet.yaml, the given head.
 func (x *stages) head(v *gitView, a *appView, s rollout.State, head strategies.Head, now time.Time) (
 	strategies.Head, *cohort.Entry, error,
 ) {
@@ -113,7 +113,7 @@ func (x *stages) make(j job) {
 	x.fetcher.touch(j.app.Name)
 }
 
-// line is source.Stages' Line. It requests commits that are not read yet.
+// line is source.Stages' Line. It requests unread commits.
 func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,7 +132,7 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine keeps the commits since one, or nil if the commit is too old.
+// setLine keeps the commits since one; nil means that the commit is too old.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -250,7 +250,6 @@ func (r *stateStore) unreadable() (errs []error) {
 	return errs
 }
 
-// lastChange returns the last start of a release or a step, or zero.
 func lastChange(s rollout.State) (last time.Time) {
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {
 		if release != nil {

@@ -106,7 +106,6 @@ func (l *poller) judge(
 	}
 }
 
-// recorded fails if foreign has the recorded commit.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {

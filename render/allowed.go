@@ -21,7 +21,7 @@ type Violations struct {
 }
 
 // BeyondOf returns the objects that the app's entry, or any entry (own: gitrollout's namespace), does not allow. An
-// unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
+// unknown kind counts as namespaced until the API server gives its scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -76,7 +76,7 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar, in quotes where YAML needs them.
+// Quoted returns a text as a YAML scalar, in quotes if needed.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil {
@@ -136,7 +136,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds to an error the file that defines the object ref.
+// Blame adds the file that defines ref to an error.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {

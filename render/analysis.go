@@ -74,7 +74,7 @@ func (d *document) readArgument(at string, a *argument) {
 	}
 }
 
-// fieldAt returns a text or number at a path such as metadata.labels['region'].
+// fieldAt reads a path such as metadata.labels['region'].
 func fieldAt(object map[string]any, path string) (string, bool) {
 	var at any = object
 	for path != "" {
@@ -139,8 +139,7 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// checkWatch refuses metrics that a watch cannot measure, and comparisons that need a watch. Errors and inconclusive
-// measurements never end a watch.
+// checkWatch knows that errors and inconclusive measurements never end a watch.
 func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
 	length := m.into.For
 	for i := range metrics {
@@ -194,7 +193,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate also tries the name with the affixes that kustomize may have added.
+// findTemplate also tries names with kustomize's affixes.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

@@ -26,7 +26,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, err
 }
 
-// FindAll returns the apps, and the folders that cannot be apps. Of folders with equal app names, the first is the app.
+// FindAll also returns the folders that cannot be apps. Of equal app names, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, paths := []rollout.App{}, map[string]string{}
 	left := mostFolders
@@ -99,17 +99,16 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	return links, err
 }
 
-// LinkedApp returns the error for an app's folder that is a symbolic link.
+// LinkedApp returns the error for a symlinked app folder.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders limits the matched folders, because a few nested Git tree objects can expand to millions.
+// mostFolders exists because a few nested Git tree objects can expand to millions of folders.
 const mostFolders = 20_000
 
-// expand returns the apps' folders below dir that match glob. Each folder that a wildcard matches decrements left;
-// expand stops below 0.
+// expand decrements left for each folder that a wildcard matches, and stops below 0.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -166,7 +165,7 @@ func isKustomization(lookup lookupFunc, dir string) (bool, error) {
 	return false, nil
 }
 
-// isFile reports whether a path is a file or a symlink.
+// isFile is also true for symlinks.
 func isFile(lookup lookupFunc, path string) (bool, error) {
 	entry, found, err := lookup(path)
 	return err == nil && found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's global OpenAPI schema. A build with an "openapi:" field replaces the schema, so it runs
-// alone. All other builds share the built-in schema.
+// schema guards kustomize's global OpenAPI schema. A build with an "openapi:" field replaces the schema and runs alone.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -51,7 +50,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// decode returns the built objects with variables substituted. Decoding JSON keeps kustomize's scalars.
+// decode reads JSON, which keeps kustomize's scalars.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {

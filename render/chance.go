@@ -61,7 +61,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs. Kustomize may have lengthened its name.
+// blameChance expects that kustomize may have lengthened the name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -85,7 +85,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw sets the Secrets' random values. Its error never contains a value.
+// draw returns errors without values.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

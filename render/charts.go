@@ -268,7 +268,7 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted annotates a chart's object, or returns "" for a text without an object.
+// noted returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
 	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
@@ -329,7 +329,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. Its path is "real" in the tree, "below" in the chart.
+// folder follows symlinks: the path is "real" in the tree, "below" in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {

@@ -35,8 +35,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses templates, it checks
-// only the providers' blocks, because arguments' values may be unknown.
+// checkTemplates validates unused templates; with arguments or references, only providers' blocks: values may be
+// unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -145,7 +145,6 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	return nil
 }
 
-// pins are the labels that select the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
 // checkPins refuses Services in Git that select one revision: they would keep the old pods.

@@ -68,7 +68,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups have the same results in another tree.
+// holds reports whether another tree gives the recorded results.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {

@@ -46,7 +46,7 @@ type document struct {
 	routers  map[string]block // trafficRouting's blocks, by kind
 }
 
-// block is a value to read later, with its path.
+// block is read later.
 type block struct {
 	path string
 	raw  any
@@ -172,7 +172,6 @@ func (d *document) readScaling(form *canaryForm) {
 // scaleDownDelay is Argo Rollouts' default, in seconds. Until then, nodes may still send requests.
 const scaleDownDelay = 30
 
-// readDelays reads minPodsPerReplicaSet, and how many seconds a canary's additional pods stay.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge

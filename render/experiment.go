@@ -110,7 +110,7 @@ func (a *assembly) checkExperiments() error {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage has appended one spec per document, in order
+		d := a.documents[i]
 		if a.specs[i].Canary == nil {
 			continue
 		}

@@ -29,7 +29,6 @@ const (
 	maxHops  = 40 // as in Linux
 )
 
-// lfsPointer starts a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // Marks are recorded results of lookups. Folders share a mark, because a closure records paths below them.
@@ -62,7 +61,7 @@ type treeFS struct {
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path without symlinks
 	total   int
-	refused *rollout.InvalidError // the first; kustomize may hide it
+	refused *rollout.InvalidError // the first
 	failed  error                 // reading the tree failed
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, values stay sealed
@@ -262,7 +261,7 @@ func (f *treeFS) Exists(p string) bool {
 	return err == nil
 }
 
-// CleanedAbs resolves symlinks and splits the path into folder and file.
+// CleanedAbs resolves symlinks and splits the path.
 func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	real, entry, err := f.find(p)
 	if err != nil {

@@ -130,7 +130,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are the file names in kustomize's order (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. Like kustomize, it looks up all three names, for the closure.
+// load looks up all three names for the closure, as kustomize does.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte

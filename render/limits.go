@@ -200,7 +200,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures a chart's object. Of duplicate keys, the last counts, as in Helm.
+// measured uses the last of duplicate keys, as Helm does.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

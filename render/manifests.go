@@ -58,7 +58,7 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests limits a folder's entries, because nested Git tree objects can expand to millions.
+// maxManifests limits a folder's entries; see mostFolders.
 const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed

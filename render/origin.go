@@ -82,8 +82,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. from, a Rollout or scaler, still has the original name;
-// renamed also tries this name with from's affixes.
+// renamed returns kustomize's name for an object, also with the affixes of from: a Rollout or scaler with its original
+// name.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Only built-in plugins are
-// allowed, because others start programs.
+// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Only built-in plugins start
+// no programs.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -78,7 +78,7 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
-// decrypts matches plugins that generate Secrets from encrypted files, such as ksops.
+// decrypts matches plugins for encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
 // functionAnnotations mark a KRM function, which would start a container or program.

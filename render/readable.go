@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest known minor version of Kubernetes. Above this version, unknown fields are allowed.
+// newest is Kubernetes' newest known minor version. Above, unknown fields are allowed.
 const newest = 36
 
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
@@ -96,7 +96,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
-	minor int // the API server's minor version
+	minor int // the API server's
 }
 
 func (r *typeReader) readBuiltIn(object rollout.Object) bool {
@@ -164,13 +164,12 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unknown refuses a field that is not in known. "of" is the Kubernetes version or CRD.
+// unknown names the Kubernetes version or CRD, "of".
 func (r *typeReader) unknown(at string, known []string, of string) {
 	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
 }
 
-// defaultKeys has the defaults of keys in list entries.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
 // unique refuses list entries with equal keys, as server-side apply does. In a "set", items must be unique.

@@ -26,7 +26,7 @@ type Looked struct {
 	All []string // folders whose whole content the build uses
 }
 
-// Renderer builds apps and caches results. It is safe for concurrent use; concurrent calls may build one app twice.
+// Renderer builds apps and caches results. Concurrent calls are safe, and may build one app twice.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -114,7 +114,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops cached apps that are not in the list, until the cache has no more apps than the list.
+// KeepOnly drops apps that are not in the list, until the cache is no longer than the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

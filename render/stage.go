@@ -53,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document into its workload. Its errors name the object with the wrong setting.
+// mergeInto returns errors that name the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")

@@ -122,7 +122,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
-		d := a.documents[i] // stage has appended one spec per document, in order
+		d := a.documents[i]
 		for _, s := range d.services() {
 			service := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: *s.name}
 			if err := all.Claim(service, "spec.selector", traffic.Route{Name: d.ref.Name}); err != nil {

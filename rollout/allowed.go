@@ -10,7 +10,7 @@ import (
 const OwnNamespace = "gitrollout"
 
 // MayWriteIn reports whether the app may have objects in a namespace: its own, or a match of Namespaces. kube-system
-// must be listed by name. gitrollout's namespace (own) is forbidden.
+// must be listed by name; gitrollout's namespace (own) is forbidden.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {

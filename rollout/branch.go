@@ -11,8 +11,7 @@ import (
 // ErrConflict means that a branch was not at the expected commit. Nothing has changed.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable means that a fetch or push failed at the connection or server, or was late. A retry may succeed. A
-// push may have succeeded.
+// ErrUnreachable means that a fetch or push failed at the connection or server, or was late. A push may have succeeded.
 var ErrUnreachable = errors.New("unreachable")
 
 // ErrOverwritten means that another writer repeatedly changes an applied object.
@@ -52,7 +51,7 @@ type Heads struct {
 	Keys string
 }
 
-// Refusal is the newest commit, ignored without a trusted signature.
+// Refusal is a newest commit without a trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -76,7 +75,7 @@ type Update struct {
 }
 
 // Merge has the edits of merging a commit into a target: contents by path, nil for a deleted file. Clean means that the
-// target descends from the commit's parent, and has the parent's files at these paths.
+// target descends from the commit's parent, with the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
@@ -114,7 +113,7 @@ func ArchiveBranch(cluster string, at time.Time) string {
 	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }
 
-// ProposalBranch returns the branch for one kind of an app's proposals.
+// ProposalBranch returns the branch for an app's proposals of one kind.
 func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }

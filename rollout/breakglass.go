@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users with
-// the right to patch the workload can abort a release while Git is unreachable.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users who
+// may patch the workload can abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass requests in the cluster to roll back an attempt of a release.
+// BreakGlass requests in the cluster to roll back an attempt.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // hash of the release, or of the annotated workload's template
 	Serial  int       `json:"serial"`  // LabelSerial at the time of the request
@@ -21,7 +21,7 @@ type BreakGlass struct {
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value. HTML stays unescaped, for admission policies that look for the user's name.
+// Encode returns the annotation's value. HTML stays unescaped, for admission policies that read the user's name.
 func (b BreakGlass) Encode() string {
 	var value strings.Builder
 	encoder := json.NewEncoder(&value)
@@ -46,7 +46,7 @@ func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	return b, nil
 }
 
-// Text returns the reason for users: "aborted by break glass of ann: v2 fails".
+// Text returns a reason such as "aborted by break glass of ann: v2 fails".
 func (b BreakGlass) Text() string {
 	text := "aborted by break glass"
 	if b.By != "" {

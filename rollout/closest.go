@@ -13,7 +13,7 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Closest returns at most three similar names, the most similar first. For a name too long for Kubernetes it returns
+// Closest returns at most three similar names, the most similar first. For names too long for Kubernetes it returns
 // nil: comparisons are slow, and anyone may send names to the dashboard.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {

@@ -13,7 +13,7 @@ import (
 // maxDocument is in bytes. A state with 2,000 objects has about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document strictly, without unknown or duplicate fields.
+// decode reads one YAML document strictly.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -80,13 +80,13 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns an app's state file, in one of 256 folders, because Git stores a changed folder's whole list. With
-// 5,000 apps, a commit takes 6 kB, not 210 kB.
+// StatePath returns an app's state file, in one of 256 folders: Git stores a changed folder's whole list. With 5,000
+// apps, a commit takes 6 kB, not 210 kB.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the state branch's file that identifies the cluster.
+// ClusterPath is the file that identifies the state branch's cluster.
 const ClusterPath = "cluster.yaml"
 
 // Cluster is cluster.yaml.
@@ -122,7 +122,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly. An edit by hand gives an InvalidError.
+// ParseState reads a state file strictly. An edit by hand is an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -197,8 +197,7 @@ func (s State) seal() (string, error) {
 // Second returns a time in UTC and whole seconds, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds a wait's start up to a tenth of a second. Whole seconds made a release with three pauses 1.5 s
-// longer.
+// NextTenth rounds a wait's start up to a tenth of a second. Whole seconds made three pauses 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)

@@ -54,7 +54,7 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-// DefaultKubernetes is for charts. A change would change the charts' objects.
+// DefaultKubernetes is for charts, whose objects depend on it.
 const DefaultKubernetes = "1.36.0"
 
 // ConfigPath returns the path of config.yaml.
@@ -84,8 +84,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly. The file's folder names the cluster, and the default state branch. Errors
-// are InvalidErrors.
+// ParseConfig reads a configuration strictly, with InvalidErrors. The file's folder names the cluster and the default
+// state branch.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )
 
-// EventKinds lists all kinds, most important first. A receiver gets an event's first requested kind.
+// EventKinds lists all kinds, most important first: a receiver gets the first requested kind.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,

@@ -49,8 +49,7 @@ type fleetFreeze struct {
 	Until  string `json:"until" like:"time"`
 }
 
-// ParseFleet reads a fleet strictly, and replaces patterns by the matching clusters. Clusters are all clusters with a
-// configuration.
+// ParseFleet reads a fleet strictly. Clusters are all clusters with a configuration.
 func ParseFleet(data []byte, clusters []string) (*Fleet, error) {
 	raw, err := decode[fleetFile](FleetPath, "Fleet", data)
 	if err != nil {
@@ -79,7 +78,6 @@ func ParseFleet(data []byte, clusters []string) (*Fleet, error) {
 	return f, nil
 }
 
-// resolve returns the clusters that a stage's names and patterns match, sorted.
 func resolve(s *Stage, field string, clusters []string, stageOf map[string]string) (all []string, err error) {
 	known := strings.Join(clusters, ", ")
 	for i, pattern := range s.Clusters {

@@ -23,7 +23,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, call Unreadable: an invalid file stops releases, too.
+// ParseFreeze reads a freeze strictly. After an error, call Unreadable: an invalid file also stops releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {

@@ -27,7 +27,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns a hash ("c1-") of a namespace and objects, in any order.
+// HashContent returns a hash ("c1-") of a namespace and objects in any order.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -38,7 +38,7 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns one template's hash, or a hash of the sorted workloads and hashes, or "" without templates.
+// ReleaseHash returns one template's hash, a hash of the sorted workloads and hashes, or "" without templates.
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash

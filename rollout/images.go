@@ -8,7 +8,7 @@ import (
 
 const maxImages = 20
 
-// Images returns at most maxImages images of a release's pods, each once, in the objects' order; without Rollouts, all
+// Images returns at most maxImages different images of a release's pods, in the objects' order; without Rollouts, all
 // workloads'. Init containers come last.
 func (r *Render) Images() []string {
 	var all []string
@@ -26,7 +26,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads in Images. The first workload's value counts.
+// Labels returns the labels of the workloads in Images. The first workload's value wins.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {
@@ -52,7 +52,7 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns images that the other version lacks; without any, or without other images, the first.
+// ShownImages returns images that the other version lacks, else the first.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {

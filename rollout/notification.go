@@ -191,7 +191,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template executes with an almost empty event: only execution finds misspelt fields.
+// template executes with an almost empty event, to find misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

@@ -22,7 +22,7 @@ type Cursor struct {
 // NotifiedPath is the path of notified.yaml.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns the branch of notified.yaml, whose pushes do not delay the state branch's.
+// NotifiedBranch returns the branch of notified.yaml, separate so that pushes do not delay the state branch's.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

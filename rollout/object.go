@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display: a CreateOnly object without its (often random) data.
+// Told returns the object for comparison and display: a CreateOnly object without its often random data.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o

@@ -134,7 +134,7 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether RolloutRules.Forbid of the project, perhaps nil, lists a value.
+// Forbids reports whether the project, perhaps nil, forbids a value of RolloutRules.Forbid.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
@@ -172,8 +172,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern of KindRules matches the object's group and kind. Case does not count, and "*"
-// matches any kind.
+// IsKind reports whether a pattern of KindRules matches the object. Case does not count; "*" matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

@@ -123,7 +123,7 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the gate of the step at index opens. In names, a step without a name is "". An unknown step in
+// Opens reports whether the gate of the step at index opens. In names, "" is a step without a name. An unknown step in
 // the file opens none.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	last, found := p.Last(w, names)

@@ -59,8 +59,8 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader prefixes the field's path, as in "x is missing". An
-// *InvalidError may have a fix, and a path below the value.
+// Selfread is a type that reads its own value. The Reader prefixes the path, as in "x is missing". An *InvalidError may
+// have a fix, and a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
 type value struct {

@@ -74,7 +74,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsVariable reports whether a text may name a variable.
 func IsVariable(name string) bool { return variable.MatchString(name) }
 
-// BadVariable is the fix for a variable's invalid name.
+// BadVariable is the fix for an invalid name.
 const BadVariable = "use letters, digits and _, and no digit first"
 
 // Helm has options for a chart in an app's folder.
@@ -146,7 +146,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the staged templates' hash; without Specs, Content if there are hooks, else "".
+// Release returns the staged templates' hash; without Specs, Content with hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -173,7 +173,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // further errors' texts, or ""
 }
 
-// ProblemOf returns an error's place, text and fix, which "plan" and "validate" print as JSON.
+// ProblemOf returns an error's place, text and fix for "plan" and "validate".
 func ProblemOf(err error) *InvalidError {
 	if invalid, is := errors.AsType[*InvalidError](err); is {
 		return &InvalidError{File: invalid.File, Line: invalid.Line, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix,
@@ -182,7 +182,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is a mistake in the repository: a retry cannot help.
+// IsInvalid reports a mistake in the repository: a retry cannot help.
 func IsInvalid(err error) bool {
 	_, is := errors.AsType[*InvalidError](err)
 	return is
@@ -208,7 +208,7 @@ func (e *InvalidError) Error() string {
 // mostAlso is in bytes.
 const mostAlso, alsoText = 4000, "; also "
 
-// And adds another error's text to e.Also and returns e. If either is nil, it returns the other.
+// And adds another error to e.Also. If either is nil, it returns the other.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:

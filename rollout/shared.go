@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// SharedChanges says how a change of files that many apps read reaches these apps: cohort by cohort. A file is shared
-// if more than Over apps read it.
+// SharedChanges says how a change of files that many (more than Over) apps read reaches these apps: cohort by cohort.
 type SharedChanges struct {
 	Over    int      `json:"over" default:"10"`
 	Cohorts []Amount `json:"cohorts" default:"[1, \"10%\", \"100%\"]" max:"20" fix:"leave some out"`
@@ -34,8 +33,7 @@ func (s SharedChanges) check(file string) error {
 	return nil
 }
 
-// Sizes returns how many of n apps each cohort and the cohorts before have together. Each size is larger than the size
-// before, and the last is n.
+// Sizes returns how many of n apps each cohort and the cohorts before have together. Sizes increase; the last is n.
 func (s SharedChanges) Sizes(n int) (sizes []int) {
 	last := 0
 	for _, c := range s.Cohorts {

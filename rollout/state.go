@@ -97,7 +97,7 @@ func (p Place) String() string {
 // Same reports whether two places are in the same change.
 func (p Place) Same(o Place) bool { return p.File == o.File && p.ID == o.ID }
 
-// Soaked records that an app was Healthy at a commit for the soak time of its stage. A state has at most MaxHistory.
+// Soaked records that an app was Healthy at a commit for its stage's soak time.
 type Soaked struct {
 	Commit string    `json:"commit"`
 	At     time.Time `json:"at"`
@@ -179,7 +179,7 @@ type Release struct {
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
-// Same reports whether two releases, perhaps nil, are one attempt at one version.
+// Same reports whether two releases, perhaps nil, are one attempt.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -187,7 +187,7 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Watch is the period after a release in which a failed analysis returns to the former version.
+// Watch is the period after a release in which a failed analysis rolls back.
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Began  time.Time `json:"began"`  // start of the release

@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// boundedFuncs bounds text/template's functions: each call may double a text.
+// boundedFuncs bounds functions: each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -31,7 +31,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses nodes that may run too long: loops must be over lists, two deep.
+// checkNodes refuses nodes that may run too long. Loops must be over lists, two deep.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -11,7 +11,6 @@ import (
 // Printable returns a third party's text as one line of at most 500 characters, for records and terminals.
 func Printable(text string) string { return Cut(OneLine(text), 500) }
 
-// varying matches numbers and ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
 // SameText reports whether texts differ only in numbers, ids and order of words: "3 of 10" equals "4 of 10".
@@ -25,7 +24,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters, with a final "…".
+// Cut shortens a text to a number of characters, with "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -66,7 +65,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines that fit into a number of bytes, or a longer last line's end.
+// Tail returns the last lines within a number of bytes, or a longer last line's end.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -22,8 +22,8 @@ type Entry struct {
 	Kind EntryKind
 }
 
-// Tree reads one commit. Paths are slash-separated and relative; "" is the root, which always exists. An error means
-// unreadable content. A missing path is no error.
+// Tree reads one commit. Paths are slash-separated and relative; "" is the root, which always exists. Errors mean
+// unreadable content, never a missing path.
 type Tree interface {
 	// Lookup returns the entry at a path, without following symlinks.
 	Lookup(path string) (entry Entry, found bool, err error)

@@ -121,7 +121,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field with credentials, or "". A Git address may have a user.
+// withPassword returns the field with credentials. A Git address may have a user.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -61,7 +61,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and time zone; at and zoneAt are paths for errors.
+// ReadSchedule reads a cron expression and time zone; at and zoneAt are their paths.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -115,7 +115,7 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut says why, and until when, releases do not advance.
+// Shut says why releases do not advance.
 type Shut struct {
 	Freeze *Freeze   // nil for a window
 	Window *Window   // denying window; nil for a freeze, or without an allowing window
@@ -146,7 +146,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause returns "the end of windows[1] (deny 0 0 24 12 * for 336h)" or the like.
+// Cause returns "the end of windows[1] (deny 0 0 24 12 * for 336h)".
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -163,7 +163,7 @@ func (s Shut) Cause() string {
 	}
 }
 
-// ShortSpan formats a duration without zero parts: "8h", not "8h0m0s".
+// ShortSpan formats a duration as "8h", not "8h0m0s".
 func ShortSpan(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -57,7 +57,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns a name such as web/soak or, if the step's name is unusable, web/step-2.
+// runName returns a name such as web/soak or, for an unusable step name, web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -86,7 +86,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
-// Going returns a state's running analyses.
+// Going returns the running analyses.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) && s.Watch == nil {
 		return nil
@@ -131,8 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. Good
-// measurements count only with all, as restarts repeat them. A watch has no limit of errors and inconclusive
-// measurements.
+// measurements count only with all: restarts repeat them. A watch has no limit of errors and inconclusive measurements.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -261,7 +260,7 @@ type Measure struct {
 	Number   int // earlier measurements without an error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // when the workload entered its present step, or the begin of a newer window
+	Since        time.Time // when the workload entered its step, or a newer window began
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
@@ -272,7 +271,7 @@ type Measure struct {
 	Before time.Time
 }
 
-// of returns m for a metric's next measurement. The counts may begin later than the present weight; see analysis.Weigh.
+// of returns m for a metric's next measurement. Counts may begin after the present weight; see analysis.Weigh.
 func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family) Measure {
 	if m.Metric, m.Number, m.Family = metric, so.Count, f; so.Evidence != nil {
 		m.Since = rollout.Later(m.Since, so.Evidence.Since)
@@ -301,7 +300,7 @@ type Measured struct {
 	Since time.Time      // when requests got the present weight; 0 while the weight changes
 }
 
-// Judge evaluates a result by its metric, in the measuring goroutine, as users' conditions may be slow.
+// Judge evaluates a result by its metric, in the measuring goroutine: users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	if m.IsSteady {

@@ -20,8 +20,6 @@ func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// takenOver returns the workloads with a document or, in an app with hooks and without documents, all observed
-// workloads.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })

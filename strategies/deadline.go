@@ -99,7 +99,7 @@ func lateToAbort(in Input) (first deadline, is bool) {
 }
 
 // deadlines returns the deadlines of workloads that wait for pods. Entering a step and each new peak count as progress.
-// A workload that is paused, on hold or waiting for another has none.
+// A paused, held or waiting workload has none.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {

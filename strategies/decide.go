@@ -17,21 +17,21 @@ import (
 type Input struct {
 	Now       time.Time
 	App       rollout.App
-	Head      Head                  // the app at the head of the users' branch
-	Source    *rollout.Render       // the render of the commit State.Source; nil if it cannot be read
-	State     rollout.State         // the recorded state; the zero value if there is none
-	Pending   *Decision             // the rollback that led to State, until it is recorded in Git; else nil
-	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
-	Promotion *rollout.Promotion    // nil if there is no promotion file
-	Observed  rollout.Observed      // the state of the cluster
+	Head      Head
+	Source    *rollout.Render       // at State.Source; nil if unreadable
+	State     rollout.State         // recorded; zero without a record
+	Pending   *Decision             // the rollback that led to State, until recorded in Git; else nil
+	Handed    *rollout.State        // the newest decided state with an unfinished push, or nil
+	Promotion *rollout.Promotion    // nil without a file
+	Observed  rollout.Observed      // in the cluster
 	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements since State was recorded
-	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
-	Calendar  rollout.Calendar      // when releases of the app may advance
+	Ends      bool                  // the process ends next, so all measurements are recorded now
+	Calendar  rollout.Calendar      // when the app's releases may advance
 	Health    Health                // when the app and its objects became healthy or unhealthy
-	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
-	Left      *rollout.Render       // the render of the release that is rolled back, or of Watch.Former; nil if unreadable
-	Unread    bool                  // the commit of Left is still being read
-	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
+	Applied   time.Time             // when the present routes were applied; zero if unknown
+	Left      *rollout.Render       // the render of the release in rollback, or of Watch.Former; nil if unreadable
+	Unread    bool                  // the commit of Left is being read
+	Answers   Answers               // to Decision.Ask of earlier decisions
 	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
 	Place     *rollout.Place        // in the shared change at the head, for views; nil without
 	Stage     *rollout.Stage        // of the cluster, or nil
@@ -52,9 +52,9 @@ type Decision struct {
 	Subject  string    // commit subject; "" without a change
 	Rollback bool      // State is applied before it is recorded in Git
 	Requeue  time.Time // time of the next decision; zero: no timer
-	Waiting  string    // for users: the condition that the app waits for, or ""
+	Waiting  string    // for users: the awaited condition, or ""
 	Measure  []Measure
-	Stale    bool // the cluster has a newer state's objects, so nothing may be applied
+	Stale    bool // the cluster has a newer state's objects: apply nothing
 
 	// Ask is the next question to the cluster, or nil.
 	Ask *Ask
@@ -76,7 +76,7 @@ func Decide(in Input) Decision {
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
-	if p := in.Pending; p != nil && !d.Stale { // until the rollback is recorded, no other transition follows
+	if p := in.Pending; p != nil && !d.Stale { // no other transition follows before the rollback's record
 		if !d.Rollback {
 			next := d.Requeue
 			d = *p
@@ -93,20 +93,20 @@ func Decide(in Input) Decision {
 
 // adjustments change each decision, in this order; given is the unprepared input.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
+	withKnownHold, // first, because a hold with an unchanged problem is no transition
 	withWatch,     // begins a watch, whose analyses the next adjustment starts
-	withAnalyses,  // starts analyses, so it runs before withDraining can make the release stable
-	withReplicas,  // records the replicas of the head in every decision
-	withEntry,     // holds only an app without a release in flight
-	withDraining,  // records a release as stable once the release serves all users
+	withAnalyses,  // before withDraining can make the release stable
+	withReplicas,  // in every decision
+	withEntry,     // only without a release in flight
+	withDraining,  // makes a release stable once the release serves all users
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
-	withHealth,    // changes only an app without a release in flight
+	withHealth,    // only without a release in flight
 	withWell,      // depends on State.Unhealthy, which is final here
 	withSoaked,    // depends on State.Unhealthy, which is final here
-	withRestart,   // applies only to an app without a release in flight
-	withHooks,     // observes a running Job only if the state is unchanged
-	withMark,      // compares the finished state with the recorded state
-	withSubject,   // adds a subject to a transition without a subject
+	withRestart,   // only without a release in flight
+	withHooks,     // observes a running Job only in an unchanged state
+	withMark,      // compares the finished with the recorded state
+	withSubject,   // for a transition without a subject
 	withQuestion,  // depends on State.Source, which is final here
 }
 
@@ -159,7 +159,7 @@ func decide(in Input) Decision {
 	return decideAtRest(in)
 }
 
-// decideHeld keeps the version while the head is unusable. Aborts, deadlines, rollbacks and hooks continue.
+// decideHeld keeps the version under an unusable head. Aborts, deadlines, rollbacks and hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -209,8 +209,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose objects come from a newer state: the state branch was reset, or a push is not fetched yet.
-// Applying the old state would undo a transition.
+// stale holds an app with a newer state's objects: the state branch was reset, or a push is not fetched yet. The old
+// state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -265,7 +265,7 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied returns an error for a render that removes all objects, as a generator may write an empty file. Argo CD's
+// Emptied returns an error for a render that removes all objects: a generator may write an empty file. Argo CD's
 // automated sync refuses it too, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {

@@ -68,7 +68,7 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns undesired generated objects. A release prunes them, as they may be routes.
+// Leftover returns undesired generated objects. A release prunes these, as some may be routes.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
@@ -102,7 +102,7 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 	return slices.Compact(refs)
 }
 
-// Watched returns the objects whose status shows whether a router accepted them.
+// Watched returns the objects whose status shows a router's acceptance.
 func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	for _, spec := range r.Specs {
 		if t := plan.Compile(spec).Routing; t != nil {

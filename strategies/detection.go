@@ -36,8 +36,8 @@ type Detection struct {
 
 const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 
-// Detections returns the compared metrics of a release, without figures. The parameter specs has all specs of the app,
-// and runs the recorded analyses. Metrics of experiments, histograms and metrics with "by" are not listed.
+// Detections returns a release's compared metrics, without figures. specs has all specs of the app, and runs the
+// recorded analyses. Metrics of experiments, histograms and metrics with "by" are not listed.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.ReleaseMetrics(), isUndetected)) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (s Detection) at(
 	return all
 }
 
-// measurements returns a passing metric's number of measurements; 0: no limit.
+// measurements returns a passing metric's measurements; 0: no limit.
 func measurements(m rollout.Metric) int {
 	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
 		return k

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// heldBehind returns the decision about an app that waits for others and that could not follow its head now either,
-// such as in a freeze. So a change of the app's place changes no record.
+// heldBehind decides for a waiting app that could not follow its head now either, such as in a freeze. So a change of
+// the app's place changes no record.
 func heldBehind(in Input) (d Decision, is bool) {
 	e, s := in.Entry, in.State
 	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {
@@ -25,7 +25,7 @@ func heldBehind(in Input) (d Decision, is bool) {
 	return d, stays && d.State.Held.Is(rollout.HeldClosed) || isOwn(s.Held) && (stays || asks)
 }
 
-// withEntry holds an app at rest until the app may take a shared change, and records when the app takes the change.
+// withEntry holds an app at rest until the app may take a shared change, and records the entry.
 func withEntry(in, given Input, d Decision) Decision {
 	e := in.Entry
 	if e == nil || d.Stale {
@@ -71,7 +71,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	return d
 }
 
-// withWell records when an app was healthy with a shared change that has no new version. Then no release has waited for
+// withWell records when an app was healthy with a shared change without a new version. Then no release has waited for
 // the pods.
 func withWell(in, _ Input, d Decision) Decision {
 	s := &d.State

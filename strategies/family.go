@@ -26,7 +26,6 @@ func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	return metrics
 }
 
-// relatives returns all runs of the present attempt, or of the watch.
 func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.AnalysisRun {
 	release := cmp.Or(in.State.Release, in.State.Stable)
 	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
@@ -35,7 +34,6 @@ func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.Analysis
 	})
 }
 
-// familyOf returns the family of a metric among all metrics of its release.
 func familyOf(all []rollout.Metric, m rollout.Metric) analysis.Family {
 	f := analysis.FamilyOf(all)
 	if m.Compare == nil || m.DryRun || f.Compared == 0 || f.Sequential == 0 && analysis.IsSequential(m) {

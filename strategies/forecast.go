@@ -14,12 +14,12 @@ type Forecast struct {
 	Strategy plan.Strategy
 	Replicas int
 	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed   bool // weights are shares of requests, not only of pods
+	Routed   bool // weights are shares of requests
 	Stages   []ForecastStage
 	Begins   time.Time     // lower bound; zero if the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
 	AtLeast  time.Duration // least duration of all stages, without waits for the calendar
-	Gates    int           // promotions that users must make
+	Gates    int           // promotions by users
 	Watch    time.Duration // time after the release in which a failed analysis returns the app; 0: none
 	WayBack  time.Duration // the return's duration, if each batch is ready within progressDeadlineSeconds
 }
@@ -29,8 +29,8 @@ type ForecastStage struct {
 	Name      string // name from the user or the strategy, or ""
 	Text      string // such as "setWeight 20"
 	Weight    int    // the new version's weight, out of Forecast.Full
-	Canary    int    // new pods at the stage's end
-	Stable    int    // old pods at the stage's end
+	Canary    int    // new pods at the end
+	Stable    int    // old pods at the end
 	Wait      string // a constant, such as WaitPods
 	AtLeast   time.Duration
 	Enters    time.Time // lower bound; zero if unknown
@@ -51,8 +51,8 @@ const (
 type Planned struct {
 	Spec     rollout.Spec
 	Replicas int
-	Fast     bool // verified before, so without pauses, weights and windows
-	First    bool // no pod serves yet, so the release has no steps
+	Fast     bool // verified before: no pauses, weights and windows
+	First    bool // no pod serves yet: no steps
 	From     int  // index of the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed

@@ -20,14 +20,14 @@ type gate struct {
 
 type verdict struct {
 	done   bool
-	by     string // author of the opening promotion, or ""
+	by     string // the opening promotion's author, or ""
 	text   string
 	paused bool      // waits for users or the clock, not for pods
 	due    time.Time // end of a timed wait, or zero
 	broken string    // why the gate cannot open by itself, or ""
-	route  bool      // pods are ready, so the step's weight and routes may apply
+	route  bool      // pods are ready for the step's weight and routes
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // without replicas, the workload advances with the others
+	rides  bool      // without replicas: advances with the others
 	begins bool      // experiment pods are available, so duration and analyses begin
 	shares bool      // with route: requests also reach the experiment's pods
 }

@@ -24,17 +24,17 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if unhealthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Lasts        string    // failures that stop no release and no retry ends: rollout.ErrOverwritten, ErrUnlabelled
-	Why          string    // other failures of the last apply, also in a release; "" after success
+	Lasts        string    // failures that stop no release and outlast retries: rollout.ErrOverwritten, ErrUnlabelled
+	Why          string    // other failures of the last apply, also in a release, or ""
 	Taken        time.Time // first success after a failure; zero again after takenFor
 	At           string    // State.Source
-	AtSince      time.Time // since when the record is Healthy at At; zero if the record is not
+	AtSince      time.Time // when the record became Healthy at At, or zero
 }
 
 // Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // largest number of ready pods since then; a larger number is progress
+	Ready int // peak of ready pods since then; a larger number is progress
 	Left  int // old pods of a restart when last observed, -1 without a restart; fewer is progress
 }
 
@@ -88,7 +88,7 @@ type ailment struct {
 	ref      rollout.Ref
 	why      string // for users; changes often
 	ready    int
-	left     int // pods that a restart has yet to delete; -1 if none has begun or may delete now
+	left     int // pods that a restart has yet to delete; -1 if none began or may delete now
 	deadline time.Duration
 }
 

@@ -84,8 +84,8 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 // mostLeft limits recorded runs of hooks that left Git, such as with random names.
 const mostLeft = 20
 
-// beginHook records a run before its Job exists. It first deletes interrupted and surplus Jobs, because a Job without a
-// record is never deleted.
+// beginHook records a run before its Job exists. It first deletes interrupted and surplus Jobs: a Job without a record
+// is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -159,7 +159,7 @@ func needsOfHook(
 }
 
 // awaitHook records the running hook's end, even of another release, because migrations must not overlap. It interrupts
-// another release's Job if an annotation allows that, or if the pod does not start.
+// another release's Job if an annotation allows that, or if no pod starts.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {

@@ -134,7 +134,6 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports changed hooks without a new version. They run when the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -258,7 +257,6 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all runs as past. A running hook still delays the next hook.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

@@ -69,7 +69,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 }
 
 // standing returns the running version of an app that had no documents; nil if unknown. With hooks and without
-// documents, it is the content; else it has the templates from unstaged.
+// documents, it is the content; otherwise, the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0

@@ -185,7 +185,7 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 }
 
 // nextPod returns when a pod can change the decision: ready or, with a router, known to proxies. In place or with
-// surplus pods, a pod may be replaced after minReadySeconds, also during a pause.
+// surplus pods, pods may be replaced after minReadySeconds, also during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)

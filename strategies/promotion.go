@@ -35,7 +35,6 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule against a promotion, or "".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -276,7 +275,6 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads at waits that a promotion ends early.
 func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !m.Stage().Wait.Traits().Early {

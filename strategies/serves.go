@@ -61,7 +61,7 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether another version's ReplicaSet has pods or may still create pods (Revision.Base, Late).
+// isOther reports whether another version's ReplicaSet has or may still create pods (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withSoaked records evidence for the stages after: an app was Healthy at its commit for the soak time of its cluster's
-// stage. Only this cluster's clock counts. Content without a new version soaks for at least a minute.
+// withSoaked records evidence for later stages: an app was Healthy at its commit for its stage's soak time. Only this
+// cluster's clock counts. Content without a new version soaks for at least a minute.
 func withSoaked(in, _ Input, d Decision) Decision {
 	s, h, stage := &d.State, in.Health, in.Stage
 	if stage == nil || d.Stale || s.Source == "" || s.Release != nil || s.Shown() != rollout.Healthy ||
@@ -30,8 +30,8 @@ func withSoaked(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// atSince returns since when the record is Healthy at its commit. The record has this time only for a new version, so
-// other content begins again after a restart. After a rejection, the version does too.
+// atSince returns since when the record is Healthy at its commit. The record has this time only for a new version.
+// Other content, and a version after a rejection, begins again after a restart.
 func (h Health) atSince(in Input) time.Time {
 	s := in.State
 	switch {

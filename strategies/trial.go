@@ -61,7 +61,6 @@ func (m Measure) lacksPods() bool {
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric needs pods of "Latest" or "Stable". A comparison needs both.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }

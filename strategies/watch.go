@@ -123,7 +123,7 @@ func watchEnd(in Input) string {
 	return ""
 }
 
-// watchFailed describes the watch's failed analysis, or returns "". Only the phase Failed counts.
+// watchFailed describes the watch's failed analysis, or returns "". Only Failed counts.
 func watchFailed(in Input) string {
 	runs := watchRuns(in)
 	for _, r := range Runs(in) {

@@ -143,7 +143,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a weighted target group that is neither the stable nor the canary Service, or "".
+// albOther returns a weighted target group other than the two Services, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -180,8 +180,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	return string(data)
 }
 
-// match adds a path before each split path, with annotations for action and conditions. The controller sorts Exact
-// paths first, then Prefix paths from long to short, then others.
+// match adds a path before each split path. The controller sorts Exact paths first, then Prefix paths from long to
+// short, then others.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {

@@ -69,7 +69,6 @@ func albSource(m rollout.StringMatch) string {
 	return s + "/32"
 }
 
-// paths adds copies of split paths to "added".
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -123,7 +122,7 @@ func (c *albConfig) paths(
 // albPath has the kind Exact, Prefix (by whole elements), or another with wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth combines the path own with m. It returns false if own has wildcards before a final /*.
+// albBoth returns false if own has wildcards before a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -164,7 +163,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the rule gets the requests of f, a narrower copy of own.
+// taken reports whether another path gets the requests of f, a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {

@@ -103,7 +103,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// suffixed cuts base to the API server's limit of 253 characters.
+// suffixed obeys the API server's limit of 253 characters.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -111,7 +111,7 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService replaces the stable or canary Service in an address such as https://shop.store:8443.
+// ambassadorService changes an address such as https://shop.store:8443.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	_, rest, ok := strings.Cut(service, "://")
 	if !ok {

@@ -15,7 +15,6 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames refuses both a name and names.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns copies of a route, to insert before it: first for the sticky cookie's users, then one per managed
-// route. Repeated names get a number.
+// matched returns copies to insert before a route: first for the sticky cookie's users, then per managed route.
+// Repeated names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {

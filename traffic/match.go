@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "". field is the unsupported match field's
-// path, or "" for a mirror.
+// Unsupported returns why a router does not support a managed route, or "". field is the match field's path, "" for a
+// mirror.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -110,7 +110,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	return exact
 }
 
-// pattern returns m for RE2 and PCRE, to anchor at both ends.
+// pattern is for RE2 and PCRE, to anchor at both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":

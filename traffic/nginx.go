@@ -191,7 +191,7 @@ func nginxSticks(r Route) bool {
 }
 
 // stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
-// canary's share of new users. The cookie's name has the release's pod hash. Git's affinity stays: the effect is equal.
+// share of new users. The cookie's name has the pod hash. Git's affinity stays: the effect is equal.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return

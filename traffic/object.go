@@ -41,7 +41,7 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: no check of the object's status
 }
 
-// objectVerify is a status path, and its value once the weights are in force.
+// objectVerify is a status path and its value for weights in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
@@ -129,7 +129,6 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	return e.Verify.check(field+".verify", r)
 }
 
-// check refuses a verification that could never succeed.
 func (v *objectVerify) check(field string, r Route) error {
 	if v == nil {
 		return nil
@@ -146,7 +145,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	return nil
 }
 
-// weight writes a percentage relative to "all".
+// weight writes a percentage of "all".
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":

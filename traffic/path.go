@@ -58,7 +58,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep also returns the length in bytes.
+// parseStep returns the length in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -105,7 +105,7 @@ var (
 		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
 )
 
-// find returns the values, or an error with the first step that finds none.
+// find returns an error with the first step that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -203,7 +203,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
-// parents returns the last step, a field, and the mappings before.
+// parents returns the last step and the mappings before.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -16,7 +16,7 @@ type shares struct {
 	headers        *rollout.HeaderModifier // of the canary's entry, or nil
 }
 
-// sharesOf finds the Rollout's Services by name, if "is" is nil or accepts the entry.
+// sharesOf finds the Rollout's Services among entries that "is", if not nil, accepts.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -27,7 +27,7 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. "what" and "owner" name the entry and its new place: "backend", "a rule".
+// alone refuses a third weighted entry. "what" is an entry such as "backend", "owner" a new place such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -44,7 +44,6 @@ func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidErr
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary copies the canary's entry with a weight, or adapts the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -74,7 +73,6 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights returns all entries and each share's.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	entries := s.entries

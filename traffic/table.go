@@ -69,7 +69,7 @@ const (
 	anyText = exact | prefix | regex
 )
 
-// String returns "exact, regex", or "yes" without comparisons.
+// String returns "exact, regex", or "yes".
 func (h comparison) String() string {
 	var parts []string
 	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // as the constants

@@ -129,7 +129,6 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts routes before those to the TraefikService or the stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -174,7 +173,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed copies own[i] for managed route k; see traefikCopy.
+// managed copies own[i] for managed route k.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -194,7 +193,7 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror names a TraefikService for the service and copies to the canary, generated once.
+// mirror names a generated TraefikService for the service with copies to the canary.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

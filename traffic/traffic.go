@@ -33,7 +33,6 @@ type Route struct {
 	Active  bool                    `json:"active,omitempty"`  // a release is in flight, with generated objects
 }
 
-// cookie has the canary's pod hash, if known.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie

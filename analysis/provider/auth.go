@@ -81,7 +81,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply gets a new OAuth2 token per measurement, so that no token is stored.
+// apply stores no OAuth2 token: each measurement gets a new one.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:

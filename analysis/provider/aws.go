@@ -22,7 +22,7 @@ type sigv4Config struct {
 }
 
 // signer finds credentials in the AWS SDKs' order: profile, environment, service account's token (IRSA), EKS Pod
-// Identity's agent; never the node's credentials.
+// Identity's agent; never the node's.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -84,7 +84,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
-// askAWS posts a form. Without g, the request is not signed.
+// askAWS posts a form, unsigned without g.
 func askAWS(ctx context.Context, s *session, address string, form url.Values, g *signer) (call.Answer, error) {
 	c := call.Request{Method: http.MethodPost, Base: address, Path: "/", Body: []byte(form.Encode()),
 		Type: "application/x-www-form-urlencoded; charset=utf-8"}
@@ -94,7 +94,7 @@ func askAWS(ctx context.Context, s *session, address string, form url.Values, g 
 	return s.do(ctx, c)
 }
 
-// taken hides the keys in messages. An empty key is an error.
+// taken hides the keys in messages, and refuses empty keys.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.ID == "" || k.Secret == "" {
 		return awsKeys{}, errors.New(missing)

@@ -52,7 +52,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// checks maps the tag check:"…" to a check. Empty texts and texts with arguments are skipped.
+// checks is for tags check:"…". Empty texts and texts with arguments are skipped.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath,
@@ -105,7 +105,7 @@ func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
 
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches placeholders that a measurement replaces. Other braces belong to the query.
+// argument matches a measurement's placeholders. Other braces belong to the query.
 var argument = regexp.MustCompile(`\{\{\s*(args\.|(release\.)?elapsed\s*\}\})`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }

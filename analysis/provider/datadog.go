@@ -170,7 +170,7 @@ func datadogNewest(body []byte) (any, error) {
 	return nil, nil
 }
 
-// datadogScalar returns the first column's value or, with pair, [bad, all]. The formula names a column.
+// datadogScalar returns the first column's value or, with pair, [bad, all].
 func datadogScalar(body []byte, pair bool) (any, error) {
 	var answered struct {
 		Errors any `json:"errors"`

@@ -50,8 +50,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
-// annotations, a header and records. A failed query's table has its error.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Tables
+// have annotations, a header and records, or a failed query's error.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	annotations, column := map[string][]string{}, map[string]int(nil) // index by label; 0: annotations

@@ -99,7 +99,7 @@ func checkJSONPath(field, text string) error {
 	return nil
 }
 
-// valueAt returns a path's first value, as Argo Rollouts does, nil if a filter or slice matches nothing.
+// valueAt returns a path's first value, as Argo Rollouts does, or nil.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {

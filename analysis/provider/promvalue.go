@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar becomes a number. A comparison, if any, decides what
-// becomes of a vector or matrix. Values may be NaN or infinite.
+// promValue parses a response of Prometheus or Loki. A comparison, if any, decides what becomes of a vector or matrix.
+// Values may be NaN or infinite.
 func promValue(from string, body []byte, c *analysis.Compare) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
@@ -67,8 +67,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". Other series are
-// values, as in promSeries. With a label by, the function counts this label's values that have a series above 0.
+// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". With a label by,
+// the function counts this label's values that have a series above 0. Other series are values, as in promSeries.
 func promPair(by string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf
@@ -107,7 +107,7 @@ func promPair(by string) func(string, json.RawMessage) (any, error) {
 	}
 }
 
-// pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of" means no
+// pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of": no
 // requests.
 func pairOf(named map[string]float64) []any {
 	if all, is := named["of"]; is {
@@ -134,8 +134,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns buckets: one series per le, or one native histogram; nil without series. It refuses other
-// labels, with which several pods have several series.
+// promHistogram returns buckets: one series per le, or one native histogram; nil without series. Other labels are
+// refused: several pods would have several series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {
@@ -160,7 +160,7 @@ func promHistogram(from string, raw json.RawMessage) (any, error) {
 }
 
 // promNative parses a native histogram: [1700000000, {"count": "5", "buckets": [[0, "1", "2", "5"]]}]. A bucket has a
-// rule, the lower and upper bound, and its requests, never 0.
+// rule, lower and upper bound, and its requests, never 0.
 func promNative(from string, raw json.RawMessage) (any, error) {
 	var sample [2]json.RawMessage
 	var found struct {

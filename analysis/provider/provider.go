@@ -79,7 +79,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. A Request may be repeated after an error: the ID prevents a second Job.
+// Measure makes one measurement. After an error, a Request may be repeated: the ID prevents a second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -104,7 +104,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns a measurement's time limit, 0 for an invalid configuration.
+// Timeout returns a measurement's limit, 0 for an invalid configuration.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -113,7 +113,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop deletes a measurement's Job, if any. Calls may be repeated.
+// Stop deletes a measurement's Job, if any, even repeatedly.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -127,7 +127,7 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 	return nil
 }
 
-// Types returns configuration types by kind, for editors' schemas.
+// Types returns configuration types by kind, for schemas.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, p := range table {

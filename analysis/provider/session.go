@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits a request's attempts.
 const maxTries = 4
 
 type session struct {
@@ -24,7 +23,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends and decodes JSON; from is the server's name in errors.
+// json names the server in errors "from".
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err

@@ -89,8 +89,8 @@ type App struct {
 // Edit is a file with a new image. Path is "" if the app already has it.
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit that gives an app another image. The edit changes one line, or two for a new repository. Set
-// tries edits until a render changes only the requested images.
+// Set returns the edit that gives an app another image. It changes one line, or two for a new repository. Set tries
+// edits until a render changes only the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -140,7 +140,6 @@ type target struct {
 	after  map[rollout.Ref]rollout.Object
 }
 
-// rule replaces a part of a line.
 type rule struct {
 	pattern *regexp.Regexp
 	by      string

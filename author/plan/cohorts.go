@@ -38,7 +38,6 @@ func (w *sharing) Member(app string) (cohort.Member, error) {
 	return m, nil
 }
 
-// withCohorts adds the cohorts of changes that many apps share.
 func (p *Plan) withCohorts(s *Sides, heads []*rollout.Render) {
 	settings, done := s.After.Config.Shared, map[string]bool{}
 	w := &sharing{tree: s.After.Tree, members: map[string]cohort.Member{}, takes: map[string]Span{}}

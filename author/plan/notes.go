@@ -23,7 +23,6 @@ type Note struct {
 // Level is the severity of a note.
 type Level string
 
-// The levels.
 const (
 	Refused Level = "refused" // the API server rejects the change
 	AtOnce  Level = "atOnce"  // reaches all users at the same time, without stages
@@ -122,7 +121,6 @@ func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce notes a changed object that no stage covers.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -247,7 +245,6 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns changed workloads without a Rollout.
 func unstaged(in Input) (all []Workload) {
 	before := in.Base.Render.ByRef()
 	for _, now := range in.Head.Render.Objects {

@@ -18,7 +18,6 @@ type Object struct {
 
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// differences compares two renders, which may be nil.
 func differences(base, head *rollout.Render) (all []Object) {
 	before, after := base.ByRef(), head.ByRef()
 	add := func(ref rollout.Ref, was, now rollout.Object) {

@@ -95,7 +95,6 @@ func Detections(r *rollout.Render, traffic func(rollout.Spec) rollout.AnalysisRu
 	return all
 }
 
-// stableTemplate returns a workload's stable template hash, or "".
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]

@@ -32,7 +32,6 @@ const (
 
 var errSilent = errors.New("the response has stopped: the server, or a proxy in front of it, hangs")
 
-// answer has at most maxAnswer bytes.
 type answer struct {
 	status int
 	header http.Header

@@ -133,8 +133,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources and writes vendor.lock. name selects the source that may get a newer version: "" for none,
-// or All. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources and writes vendor.lock. name selects the source that may get a newer version ("": none, or
+// All). If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {

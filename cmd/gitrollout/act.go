@@ -19,7 +19,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand has the flags of commands that push a request.
 type pushCommand struct {
 	streams
 	vouch  vouchOptions
@@ -124,7 +123,7 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// newAct completes a command that changes a promotion file, such as promote, hold and abort.
+// newAct completes a command that changes a promotion file.
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
 	c, a := &pushCommand{streams: s}, &propose.Action{Verb: verb}
 	c.register(cmd)
@@ -258,7 +257,7 @@ once, and always at least one. The reconciler needs the right to delete pods.`,
 	return cmd
 }
 
-// identity returns the author from --author, else from the environment or git.
+// identity returns the author from --author, the environment or git.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

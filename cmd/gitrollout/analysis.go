@@ -47,7 +47,6 @@ func (o *templateOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.address, "address", "", "ask Prometheus at this `URL` instead of the template's address")
 }
 
-// writtenTemplate is a template in a file. err says why it is invalid.
 type writtenTemplate struct {
 	*analysis.Template
 	file string

@@ -26,7 +26,6 @@ type backtestCommand struct {
 	depth    int
 }
 
-// backtest is the output of "analysis backtest".
 type backtest struct {
 	Template string    `json:"template"`
 	From     time.Time `json:"from"`
@@ -34,7 +33,6 @@ type backtest struct {
 	Releases []replay  `json:"releases"` // oldest first
 }
 
-// replay is the analysis of a past release's workload.
 type replay struct {
 	App      string                `json:"app"`
 	Workload rollout.Workload      `json:"workload"`

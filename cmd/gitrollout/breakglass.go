@@ -57,7 +57,6 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		"with --break-glass, while no reconciler runs: roll back from a clone on this machine")
 }
 
-// abort annotates workloads with a release in flight.
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -156,8 +155,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns workloads that may have a release in flight: with a status, because they wait at a step; else with
-// pods in replacement; else all. It omits experiments' Deployments, which a rollback deletes.
+// inFlight returns workloads that may have a release in flight: with a status (waiting at a step), else with pods in
+// replacement, else all. It omits experiments' Deployments, which a rollback deletes.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0

@@ -68,7 +68,6 @@ func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.C
 	return client, nil
 }
 
-// dryRunner returns a client without watches.
 func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	config, err := o.config()
 	if err != nil {

@@ -95,7 +95,6 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return cmp.Or(c.output.show(c.streams, e, draw), silentIf(e.Problems > 0, exitFailed))
 }
 
-// printRBAC prints the rights that the reconciler needs for the apps in Git.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)

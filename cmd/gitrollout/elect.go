@@ -34,7 +34,7 @@ func (o *electOptions) register(cmd *cobra.Command) {
 }
 
 // identity names this process after the host or pod. With election, the process stops if another takes over, and the
-// name has a random suffix, because replicas may share a host.
+// name gets a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

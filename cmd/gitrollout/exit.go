@@ -54,7 +54,6 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// withCode returns an error with an exit code, or nil without an error.
 func withCode(code exitCode, err error) error {
 	if err == nil {
 		return nil
@@ -92,7 +91,6 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users, some with a hint.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

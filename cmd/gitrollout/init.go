@@ -163,7 +163,6 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns Rollouts for an app's Deployments, and notes.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)

@@ -36,16 +36,15 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside serves a reconciler's metrics, probes and profiles.
 type outside struct {
 	log     *slog.Logger
 	standby bool // leader election: ready without a fetch, because only the leader reads Git
 	metrics atomic.Pointer[metrics.Metrics]
 	hung    atomic.Value // func() string, which describes hung work; nil before attach
 	tracing *tracing.Tracing
-	synced  atomic.Bool // the objects' caches
+	synced  atomic.Bool
 	read    atomic.Bool // Git was fetched, or standby
-	servers []func()    // stop the servers
+	servers []func()
 }
 
 // open starts the servers. If the default metrics port is in use, it only warns.

@@ -79,10 +79,9 @@ type transitions struct {
 	streams
 	mu   sync.Mutex
 	n    int
-	held map[string]string // reason by app
+	held map[string]string
 }
 
-// tell prints transitions, and stores held apps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -39,7 +39,6 @@ type globalOptions struct {
 	target clusterOptions
 }
 
-// flagUsers lists global flags and their commands.
 var flagUsers = []struct{ title, flags, users string }{
 	{"Git and keys", "branch git-ca git-cert git-key git-proxy known-hosts repo signing-key ssh-key",
 		gitUsers + ", fleet"},

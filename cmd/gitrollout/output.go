@@ -25,7 +25,6 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 	})
 }
 
-// show prints JSON or YAML, or else draw's text.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err

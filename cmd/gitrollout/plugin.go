@@ -32,7 +32,6 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled replaces the program's name in help and examples.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

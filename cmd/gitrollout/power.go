@@ -37,7 +37,7 @@ func (s *share) Type() string { return "share" }
 type powerCommand struct {
 	streams
 	output        outputOption
-	weight        float64 // percent
+	weight        float64
 	metrics, runs int
 	metric        analysis.Metric
 	setting       analysis.Setting

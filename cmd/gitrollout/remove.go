@@ -22,7 +22,6 @@ type removeCommand struct {
 	yes    bool
 }
 
-// removal is the output of "remove", also with --dry-run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`

@@ -15,10 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// appOptions select apps by name or --selector.
 type appOptions struct {
 	selector string
-	matches  func(labels map[string]string) bool // nil without a selector
+	matches  func(labels map[string]string) bool
 }
 
 func (o *appOptions) register(cmd *cobra.Command) {

@@ -58,7 +58,6 @@ cluster, the error names them, and --propose lists them in the proposal.`,
 	return cmd
 }
 
-// completeImages completes an app, then its containers and images.
 func (s streams) completeImages(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return s.completeApps()(cmd, args, last)

@@ -61,7 +61,6 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch, stateRepo string)
 	return openRepository(ctx, options)
 }
 
-// newest fetches the heads, and the users' newest tree.
 func newest(
 	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
@@ -74,7 +73,6 @@ func newest(
 	return heads, tree, err
 }
 
-// onlyCluster fails unless a tree has one cluster.
 func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {

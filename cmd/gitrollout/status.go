@@ -33,7 +33,7 @@ type statusCommand struct {
 	until   string
 	release string
 	commit  string
-	skipped bool // an app cannot be read
+	skipped bool
 }
 
 func newStatus(s streams) *cobra.Command {
@@ -92,12 +92,11 @@ func (c *statusCommand) check() error {
 	return nil
 }
 
-// followed is an app that is observed until its release has ended.
 type followed struct {
 	app     rollout.App
 	goal    status.Goal
 	seen    status.App
-	said    string // last line
+	said    string
 	verdict status.Verdict
 	err     error
 }
@@ -175,7 +174,7 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	return c.readable(all, unknown...)
 }
 
-// readable returns the apps without an error, and prints a line for each skipped app. Without a selector or Git, it
+// readable returns the apps without an error, and prints a line for each other app. Without a selector or Git, it
 // returns the errors.
 func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
 	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)

@@ -37,7 +37,6 @@ type tailer struct {
 	told map[string]time.Time // last print by problem
 }
 
-// knownPod is a pod of any version that was seen.
 type knownPod struct {
 	podHash string                // last followed
 	end     func()                // stops the readers and waits; nil without readers
@@ -126,13 +125,13 @@ func (t *tailer) followPods(
 		}
 	}
 	if ctx.Err() != nil {
-		return nil // interrupted
+		return nil
 	}
 	return context.Cause(following)
 }
 
-// update follows new pods, and stops at pods of another version. It still follows pods that app lacks, whose last lines
-// may be unread. `first` is the range of new pods' lines.
+// update follows new pods, and stops at pods of another version. It keeps pods that app lacks, whose last lines may be
+// unread. `first` is the range of new pods' lines.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -221,7 +220,7 @@ func (t *tailer) failed(ctx context.Context, err error) {
 }
 
 // followContainer prints each run's log until the pod or ctx ends. If the log ends before the run, perhaps by a broken
-// connection, it requests the log again. It skips lines that are not newer than last.
+// connection, it requests the log again, and skips lines not newer than last.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {

@@ -27,7 +27,6 @@ func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	return k
 }
 
-// terminalSize returns a terminal's size, or 80 and 24.
 func terminalSize(out io.Writer) (columns, rows int, terminal bool) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

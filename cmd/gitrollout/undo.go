@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// newUndo proposes to restore an earlier version.
 func newUndo(s streams) *cobra.Command {
 	c, u := &pushCommand{streams: s}, console.Undo{}
 	cmd := &cobra.Command{

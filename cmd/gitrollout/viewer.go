@@ -101,7 +101,6 @@ func openClusterView(ctx context.Context, told func(), why string, s streams) (*
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView reads a reconciler's dashboard.
 type serverView struct {
 	*dashboard.Client
 	args []string

@@ -22,8 +22,8 @@ type watcher struct {
 	screen  terminal.Screen
 	news    terminal.News
 	seen    status.Listing // without an error
-	looked  time.Time      // last refresh
-	trouble string         // why the last refresh failed, or ""
+	looked  time.Time
+	trouble string // why the last refresh failed, or ""
 }
 
 // follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
@@ -64,7 +64,7 @@ func (f *watcher) look(ctx context.Context) error {
 	now, err := f.view.Listing(ctx, f.args, time.Now())
 	ends := errors.As(err, new(*failure)) || errors.As(err, new(console.NoAppError))
 	switch {
-	case err == nil && f.seen.Apps == nil: // first
+	case err == nil && f.seen.Apps == nil:
 		f.seen = now
 		return f.missing(now)
 	case err == nil:

@@ -24,7 +24,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler with clients and workers.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -184,7 +183,6 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the forge worker and the notifier.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

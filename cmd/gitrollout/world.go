@@ -37,7 +37,6 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the dashboard's Records of Git.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {

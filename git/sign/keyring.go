@@ -62,7 +62,6 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak lists hash algorithms with known collisions.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")

@@ -28,7 +28,6 @@ type httpLink struct {
 	greeted map[string]greeting // by service, such as git-upload-pack
 }
 
-// greeting is a service's advertisement, and base URL after redirects.
 type greeting struct {
 	*advertisement
 	base string

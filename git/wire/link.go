@@ -71,7 +71,7 @@ type Session struct {
 	// exchange may be called again only for smart HTTP and version 2.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	Close    func()
-	Stale    func() // drops the stored advertisement
+	Stale    func()
 }
 
 type counters struct {

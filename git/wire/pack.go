@@ -49,8 +49,8 @@ type unpacking struct {
 	at      map[int64]plumbing.Hash // id by offset; zero if unknown
 	omitted map[plumbing.Hash]bool
 	leaned  map[plumbing.Hash][]byte // omitted files that may be bases
-	spent   int64                    // bytes in leaned
-	spread  int64                    // bytes of large files in the store
+	spent   int64
+	spread  int64 // bytes of large files in the store
 	waiting []delta
 }
 

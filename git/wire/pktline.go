@@ -98,7 +98,6 @@ func (c capabilities) only(names ...string) string {
 	return strings.Join(have, " ")
 }
 
-// advertisement is a server's first message.
 type advertisement struct {
 	V2   bool // protocol version 2
 	caps capabilities

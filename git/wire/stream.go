@@ -20,7 +20,7 @@ const userAgent = "gitrollout/1"
 type stream struct {
 	in     io.Reader
 	out    io.Writer
-	end    func() error  // ends the request
+	end    func() error
 	close  func()        // also ends a waiting read
 	stderr func() string // the server's, or ""
 }
@@ -99,7 +99,6 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -23,8 +23,7 @@ type proposed struct {
 	Past, Of int    // the waiting step, from 1; the number of steps
 }
 
-// describe returns a proposal's title and body. It quotes other authors' texts as code, so that they mention no user
-// and have no formatting.
+// describe returns a proposal's title and body. It quotes other authors' texts as code, without mentions or formatting.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}

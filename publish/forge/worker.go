@@ -52,9 +52,9 @@ type Worker struct {
 
 	// Only Run's goroutine uses the fields below.
 	host     host
-	hostOf   *rollout.Forge // host's configuration
-	pause    time.Time      // no request before
-	downs    int            // failures since the last usable response
+	hostOf   *rollout.Forge
+	pause    time.Time
+	downs    int // failures since the last usable response
 	reported map[string]bool
 }
 

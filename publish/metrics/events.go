@@ -11,7 +11,6 @@ import (
 // Outcome says how a release ended, or why it is being rolled back.
 type Outcome string
 
-// The outcomes.
 const (
 	Promoted   Outcome = "promoted"   // stable now
 	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or by its deadline
@@ -25,7 +24,6 @@ func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Super
 // On is a user's action.
 type On string
 
-// The actions.
 const (
 	OnPromotion On = "promotion" // open a step's gate
 	OnRevert    On = "revert"    // revert Git to the stable version after a rejection

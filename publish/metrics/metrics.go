@@ -36,7 +36,7 @@ type Metrics struct {
 
 	apps *appCollector
 
-	stats atomic.Pointer[func() report.Stats] // the loop's counters
+	stats atomic.Pointer[func() report.Stats]
 }
 
 // New returns zero metrics.
@@ -105,7 +105,6 @@ func (m *Metrics) loopFamilies() {
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
 }
 
-// The values of result.
 const (
 	ok       = "ok"
 	failed   = "error"

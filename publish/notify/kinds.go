@@ -75,8 +75,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // unhealthy ends the id of a problem without a release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems, the release's first. The release's id stays the same from the
-// stall until users revert.
+// troubles returns the ids of at most three problems, the release's first. The release's id is constant from the stall
+// until users revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

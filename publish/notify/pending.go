@@ -22,8 +22,8 @@ type Due struct {
 // Backlog holds a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
-	Dropped int   // too old or too many events
-	Err     error // in the receiver's templates
+	Dropped int // too old or too many events
+	Err     error
 }
 
 // Pending returns messages about the commits after the cursor, oldest first. A killed process may have sent the

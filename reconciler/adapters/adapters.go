@@ -1,4 +1,4 @@
-// Package adapters implements the interfaces of package reconciler with packages git and cluster, and passes reports to
+// Package adapters implements package reconciler's interfaces with packages git and cluster, and passes reports to
 // consumers.
 package adapters
 
@@ -124,7 +124,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes do not retry together.
+// Spread lengthens a duration by up to a tenth, so that processes retry apart.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 // Grace is how long a pass may continue after the process is told to stop. Kubernetes kills after 30 s.

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from the app's Secret, as the app's service account: no app can
-// use another app's key.
+// Keyring reads the keys of an app's encrypted files from its Secret, as the app's service account: no app can use
+// another app's key.
 type Keyring struct {
 	App    func(name string) rollout.App // at the newest commit
 	Client func() *cluster.Client

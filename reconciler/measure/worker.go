@@ -116,7 +116,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured returns and removes an app's results.
+// Measured returns and removes results.
 func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -292,7 +292,6 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-// hold stops a release at its step, or before it begins.
 func hold(in strategies.Input, reason string) (decision, error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
@@ -309,7 +308,6 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold keeps the recorded passed steps.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")

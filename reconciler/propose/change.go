@@ -77,7 +77,6 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged formats the recorded log of the hook that rejected a release.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// promoteEntry lets an app take a shared change before its cohort.
 func promoteEntry(in strategies.Input) (decision, error) {
 	e := in.Entry
 	if e.Open {
@@ -42,7 +41,6 @@ func Entry(cluster string, in strategies.Input) Change {
 	return o
 }
 
-// entry returns the action that lets a waiting app take a shared change, if any.
 func entry(in strategies.Input) (all []Action) {
 	if in.Entry != nil && !in.Entry.Open {
 		all = append(all, Action{Verb: rollout.Promote, Through: rollout.ThroughEntry})
@@ -50,7 +48,6 @@ func entry(in strategies.Input) (all []Action) {
 	return all
 }
 
-// waitsForEntry reports whether an app at rest waits for its cohort or stage.
 func waitsForEntry(in strategies.Input) bool {
 	return in.Entry != nil && !in.Entry.Open && in.State.Release == nil
 }

@@ -29,7 +29,6 @@ func restart(in strategies.Input) (decision, error) {
 			p.RestartAt.Format(time.RFC3339), watchHint(in.App.Name))}, nil
 }
 
-// isWatched reports whether an abort ends the watch of the stable version.
 func isWatched(in strategies.Input) bool {
 	return in.State.Watch != nil && in.State.Draining == nil && strategies.Coming(in) == nil
 }

@@ -42,7 +42,6 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	return one, nil
 }
 
-// conflict returns the first such file, or "".
 func conflict(c, other Change) string {
 	for _, path := range slices.Sorted(maps.Keys(c.Edits)) {
 		is := c.Edits[path]

@@ -19,7 +19,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions replaces the template functions whose results vary.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by function name
@@ -90,7 +89,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists functions that are replaced even with Drawn.
+// withoutChance lists functions replaced even with Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns constant times that differ in every field.
@@ -122,7 +121,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ. An object in only one render is an InvalidError.
+// differences returns differing objects. An object in only one render is an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -191,7 +190,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests the values beside calls of random functions. It prefers the file source.
+// fix suggests the values beside calls of random functions, first in the file source.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

@@ -30,7 +30,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns a function that reports whether .helmignore excludes a path in the chart.
+// Ignored returns a function for .helmignore's paths in the chart.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {
@@ -110,7 +110,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts dependencies, because Helm's order is random. It reports missing ones.
+// arrange sorts dependencies, as Helm's order is random, and reports missing ones.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

@@ -11,7 +11,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas removes remote references from the schemas of values, with a warning, so that Helm fetches nothing.
+// localSchemas removes remote references from schemas of values, with a warning: Helm fetches nothing.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()

@@ -20,7 +20,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError (HeldPolicy) if the policy forbids an app's objects. p may be nil. own is gitrollout's
+// Check returns an InvalidError (HeldPolicy) if the policy, perhaps nil, forbids an app's objects. own is gitrollout's
 // namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
@@ -88,7 +88,6 @@ type made struct {
 	by, fix string
 }
 
-// made returns the objects that a release will create.
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -220,7 +219,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns a step's weight and the full weight; without a router, of the pods.
+// share returns a step's weight and the full weight, of pods without a router.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -242,7 +241,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	}
 }
 
-// isAnyUser reports whether every user can match. Paths, methods and networks select no users.
+// isAnyUser ignores paths, methods and networks, which select no users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 func before(s rollout.Spec) []rollout.Step {
@@ -282,7 +281,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum time until all users have a new version: all timed pauses and experiments.
+// Duration returns the minimum of a release: all timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -290,7 +289,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the sum of pauses and experiments. A step without a fixed duration counts at most "open".
+// lasting counts at most "open" for a step without a fixed duration.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -307,7 +306,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is assumed for a step without an end. A metric must be able to fail within this time.
+// week is assumed for a step without an end, so that metrics can fail.
 const week = 7 * 24 * time.Hour
 
 func isAnalysed(s rollout.Spec) bool {
@@ -327,10 +326,9 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that need no condition. Any other metric always succeeds without one.
+// judging lists providers that need no condition. Other metrics always succeed without one.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis can fail within the duration.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

@@ -1,4 +1,4 @@
-// Package schema generates a JSON Schema for each kind of document, for editors, from the document reader's tables and
+// Package schema generates a JSON Schema per kind of document, for editors, from the document reader's tables and
 // types. "gitrollout validate" also checks the whole app. The package is pure.
 package schema
 
@@ -36,7 +36,7 @@ func kinds() []kind {
 	}
 }
 
-// Names returns the names that the function Of accepts.
+// Names returns the names that Of accepts.
 func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
@@ -47,7 +47,7 @@ func Title(name string) string {
 	return k.title
 }
 
-// URL returns the URL of a kind's published schema, from docs/schemas.
+// URL returns a kind's published schema, from docs/schemas.
 func URL(name string) string { return "https://gitrollout.dev/schemas/" + name + ".json" }
 
 // Of returns a kind's schema.

@@ -95,7 +95,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	s["oneOf"] = one
 }
 
-// list returns a slice's schema. A named slice type also accepts a single element.
+// list allows a named slice type to be a single element.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()
@@ -146,7 +146,6 @@ func (m *maker) whole(f rollout.Field) node {
 	return s
 }
 
-// duration returns the schema of a Go duration, or of seconds as number or text.
 func (m *maker) duration(f rollout.Field) node {
 	least := f.Literal("min")
 	if least == nil {
@@ -160,5 +159,4 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches an argument in a template.
 const argument = `\{\{\s*args\.`

@@ -61,13 +61,13 @@ func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 
 const again = "restore the file that sops wrote, or encrypt it again with sops encrypt"
 
-// Is reports whether a file seems to be encrypted by SOPS.
+// Is reports whether SOPS seems to have encrypted a file.
 func Is(content []byte) bool {
 	return bytes.Contains(content, []byte("sops")) && noted.Match(content) &&
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file, or returns nil for another. Its errors contain no values.
+// Read reads an encrypted file, or returns nil. Its errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -100,7 +100,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML returns SOPS' metadata, or nil if a document is not a mapping.
+// readYAML returns nil metadata if a document is not a mapping.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -115,7 +115,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	}
 }
 
-// take removes the key "sops" from all documents, and returns the first's.
+// take removes the key "sops" everywhere, and returns the first document's.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -162,7 +162,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with keys 0, 1, and so on.
+// place sets the value at a path, such as age__list_0__map_enc. Lists become mappings with keys 0, 1, and so on.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -251,7 +251,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // true: matching values are encrypted; false: others
+	encrypts      bool // false: other values are encrypted
 }
 
 func (r *rules) read(is func(string) string) (err error) {

@@ -21,7 +21,7 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads age keys in *.agekey, and OpenPGP keys without a passphrase in *.asc. Errors do not quote the texts.
+// ReadKeys reads age keys in *.agekey, and OpenPGP keys without a passphrase in *.asc. Errors quote no text.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -49,7 +49,7 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 // ErrLocked means that no key opens the file.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that opens. Its input is untrusted, so limits bound each size.
+// Unlock returns the data key from the first lock that opens. The input is untrusted, so limits bound each size.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), 100)] {
 		opened, err := io.Reader(nil), ErrLocked

@@ -28,7 +28,7 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call it only once.
+// Open returns the decrypted file without comments, or ErrChanged for a wrong MAC. Call it only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -51,8 +51,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal returns the file with a substitute for each encrypted value: unique, of the value's type, valid as text and
-// base64. With twin, start, end and length differ, so that a build differs wherever it uses a value. Call either Seal
-// or Open, once.
+// base64. With twin, start, end and length differ, so that a build differs wherever it uses a value. Call only Seal or
+// Open, once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -64,7 +64,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord marks substitutes for users. Its length is a multiple of 3, so its base64 form is fixed.
+// sealWord marks substitutes. Its length is a multiple of 3, so its base64 form is fixed.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -72,7 +72,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits values in order, and decrypts them or, if block is nil, substitutes them.
+// walk visits values in order. If block is nil, it substitutes them.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -89,7 +89,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node decrypts a node in place. It returns true for an encrypted comment, which the caller must remove.
+// node returns true for an encrypted comment, which the caller must remove.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -236,7 +236,7 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute. For a whole number, it is a valid port number.
+// seal returns a valid port number for a whole number.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])

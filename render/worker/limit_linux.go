@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit allows memory to grow by the given bytes. Near the limit, Go collects garbage more often. Beyond it, the
-// process ends (only on Linux). Call Limit before Serve.
+// Limit allows memory to grow by the given bytes. Near the limit, Go collects garbage more often. Beyond, the process
+// ends (only on Linux). Call Limit before Serve.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20) // ends endless recursion early

@@ -13,5 +13,4 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// cpu returns 0: only Linux limits CPU time.
 func cpu() time.Duration { return 0 }

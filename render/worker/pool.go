@@ -23,7 +23,7 @@ type Options struct {
 	// Command returns a worker's command. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
-	Idle    time.Duration // how long an idle worker stays: a start costs about a second of CPU time
+	Idle    time.Duration // an idle worker's life: a start costs about a second of CPU time
 	Stall   int           // limit of a build's wall-clock time, as a multiple of limits.renderTime (CPU time); default 4
 	// Trouble, if set, gets the stack or output if a build panics or ends its worker.
 	Trouble func(app string, cause string, stack []byte)
@@ -31,14 +31,14 @@ type Options struct {
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy all.
+// Pool is a render.Builder that starts workers on demand. Each app has at most one: no app can occupy all.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool
-	asked  map[string][]string // by app: paths whose entries the next build sends unasked
+	asked  map[string][]string // by app: paths that the next build gets unasked
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends workers after Idle
@@ -63,7 +63,7 @@ const mostTold = 4 << 10
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
 // Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
-// After any other error, a retry may succeed.
+// Other errors may be temporary.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 	return o.Render, o.Looked, nil
 }
 
-// begin waits until the app has no other build. ask has the probable requests.
+// begin waits until the app has no other build.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,10 +50,9 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is a worker's last output without CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app. After an error, the worker has ended.
+// build has ended the worker after an error.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
@@ -102,10 +101,10 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the reason for a crash. SIG is a signal in Go's runtime.
+// fatal matches a crash's reason. SIG is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last one is a nil pointer in the runtime: the garbage
+// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime: the garbage
 // collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
@@ -160,7 +159,6 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds a small folder's entries and small manifests to an answer.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -208,7 +206,7 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: content}, err)
 }
 
-// lastWords keeps a worker's standard error. Go prints a crash's reason first, then perhaps many stacks.
+// lastWords keeps a worker's standard error: a crash's reason is first, then perhaps many stacks.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte

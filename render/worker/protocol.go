@@ -26,7 +26,7 @@ type order struct {
 	Locked   string // why there is no key
 }
 
-// answer is the entry at Path, with a small folder's entries, because a worker usually requests them next.
+// answer is the entry at Path with a small folder's entries, which a worker usually requests next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -36,7 +36,7 @@ type answer struct {
 	Files  map[string][]byte // the folder's small files, by id
 }
 
-// word is a message from a worker: a request or the result. Exactly one field is set.
+// word is a worker's request or result. Exactly one field is set.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all entries

@@ -22,7 +22,7 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker: it reads apps from in, and writes results to out. When the input ends, Serve calls orphaned,
+// Serve runs a worker: it reads apps from in, and writes results to out. At the input's end, Serve calls orphaned,
 // which should end the process and any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, to reuse a commit's renders. Its folders have no ids.
+// Hashed is a folder whose files, unlike folders, have Git's ids, to reuse a commit's renders.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex

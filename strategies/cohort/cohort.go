@@ -1,5 +1,5 @@
-// Package cohort decides which apps may take a change of files that many apps read. Such a change reaches few apps
-// first. Each decision follows from the present contents and records, so no progress is stored.
+// Package cohort decides which apps may take a change of files that many apps read. Few apps take it first. Decisions
+// follow from the present contents and records, so no progress is stored.
 package cohort
 
 import (
@@ -18,19 +18,19 @@ import (
 type Member struct {
 	App  string
 	Tier int
-	// Changed lists the files whose content at the app's commit differs from the head. It is sorted.
+	// Changed lists the files that differ between the app's commit and the head, sorted.
 	Changed []string
-	// Unproven lists the files whose content at the version that served last differs from the head. It is sorted.
+	// Unproven lists the files that differ between the last version that served and the head, sorted.
 	Unproven []string
-	Since    time.Time // when that version became healthy; zero if the app is not healthy
+	Since    time.Time // when that version became healthy, or zero
 	Entered  time.Time // when the app took its commit
 	Doing    string    // a verb for users, such as "is Progressing"
-	Rejected []string  // among Unproven, the files that a rejected version had as at the head; sorted
-	Tried    []string  // among Changed, the files that the app had before as at the head; sorted
-	Stuck    bool      // cannot start a release now or is unhealthy already, so that other apps come first
+	Rejected []string  // of Unproven: a rejected version had the head's content; sorted
+	Tried    []string  // of Changed: the app had the head's content before; sorted
+	Stuck    bool      // cannot start a release now or is unhealthy; other apps come first
 	Apart    bool      // no change of this app counts, such as a first deployment
-	Gone     bool      // Git no longer lists the app: it runs, but never enters
-	Same     bool      // no object differs at the head, so that the app does not wait for Changed
+	Gone     bool      // not in Git: the app runs, but never enters
+	Same     bool      // no object differs at the head: no wait for Changed
 	key      string    // sorts waiting apps
 }
 
@@ -41,27 +41,24 @@ type World interface {
 	Member(app string) (Member, error)
 }
 
-// Change is a set of shared files that changed, with the apps that read them. Two files belong to one Change if an app
-// waits for both.
+// Change is a set of changed shared files and their readers. Two files belong to one Change if an app waits for both.
 type Change struct {
 	settings rollout.SharedChanges
 	files    map[string]*shared
-	order    []*Member // waiting apps, in the order of their entry
+	order    []*Member // waiting, by entry
 	ranks    map[string][]place
 }
 
-// place is an app's rank among the readers of a file.
 type place struct {
 	file string
 	rank int
 }
 
-// shared is one shared file.
 type shared struct {
 	id               string
 	readers, entered int
 	proven           []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers         []Member    // apps that have or had the file and are not healthy, the first first
+	blockers         []Member    // unhealthy apps that have or had the file, by entry
 	rejected         []string    // apps that rejected the file, sorted
 }
 
@@ -107,7 +104,6 @@ func (c *Change) sharedOf(w World, m Member) (files []string) {
 	return files
 }
 
-// add counts an app, and reports whether the app waits for the file.
 func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
 	waits = has(m.Changed, file)
 	if m.Apart || m.Same && waits {
@@ -143,8 +139,8 @@ func (f *shared) sort() {
 	})
 }
 
-// rank orders the waiting apps: first the apps that had the change before, last the stuck apps, and else by tier and by
-// a digest of a file's content and the app's name. A rank also counts all apps that have the file.
+// rank puts apps that had the change before first and stuck apps last. It then sorts by tier and by a digest of a
+// file's content and the app's name. A rank also counts all apps that have the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
@@ -173,19 +169,19 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // for the shared file that keeps the app, or any shared file
+	rollout.Place // of the shared file that keeps the app, or of any
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
 	Hold          string    // Waits without progress, for the record
-	Due           time.Time // when the condition may change by itself; zero if unknown
-	Asks          bool      // only a user can let the apps enter, and this app is the next of them
+	Due           time.Time // when the condition may change by itself, or zero
+	Asks          bool      // only a user can let apps enter, this app next
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's
 
 	Held rollout.HeldReason // while an app waits for a stage; "" for a cohort
 	Note string             // about an open entry, for users
-	// Versions are the releases to approve for a stage, by cluster, if this cluster proposes them.
+	// Versions are the releases to approve for a stage, by cluster, if this cluster proposes.
 	Versions map[string]rollout.Hash
 }
 
@@ -202,8 +198,8 @@ func (c *Change) Apps() []string {
 	return rollout.Mapped(c.order, func(m *Member) string { return m.App })
 }
 
-// Entry returns whether an app may enter at a time. An app needs all of its shared files. An app that does not wait may
-// enter. Of the apps that may not, the first asks a user.
+// Entry returns whether an app may enter at a time. A waiting app needs all of its shared files. Of the apps that may
+// not enter, the first asks a user.
 func (c *Change) Entry(app string, now time.Time) Entry {
 	e := c.entry(app, now)
 	if e.Asks {

@@ -270,8 +270,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new, 2 old, or with a surge 1 new, 3 old. If
-// no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate n-1.
+// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new, 2 old, or with a surge 1 new, 3 old.
+// Without a fit, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

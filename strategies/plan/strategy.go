@@ -45,17 +45,17 @@ type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // stages that a full promotion or an already verified version skips
+	Passed     int           // stages that a full promotion or a verified version skips
 	Main, Side string        // the Services of users and of the new version, or ""
 	pingPong   bool          // the Services swap roles with each release
 	Routing    *Routing      // nil if no router splits requests
 	AbortDelay time.Duration // how long new pods stay without requests after an abort
 	AtOnce     bool          // after an abort, new pods get requests until they stop, as versions share a Service
 	Background *rollout.Analysis
-	OldRole    Role // the role of the stable version
+	OldRole    Role // of the stable version
 	FreshRole  Role
 	Pins       Pins
-	key        string // the cached digest
+	key        string // cached digest
 }
 
 // Pins determines how a workload's two Services select pods.
@@ -85,9 +85,9 @@ type Stage struct {
 	Counts   func(n int) Counts
 	Scaled   bool // counts from setCanaryScale, not from the weight
 	Wait     Wait
-	Switched bool // the stable or active Service selects the new version
-	keeps    bool // all users are on the new version, and old pods are kept
-	final    bool // follows the decision to promote, so no window or freeze delays it
+	Switched bool // stable or active Service selects the new version
+	keeps    bool // all users moved, and old pods stay
+	final    bool // follows the promotion, so no window or freeze delays it
 }
 
 // With returns a copy of the stage with another name, text and wait.
@@ -110,7 +110,7 @@ func (known Cache) OrNew() Cache {
 	return known
 }
 
-// Of returns the spec's plan, compiled or cached.
+// Of returns the spec's plan, perhaps cached.
 func (known Cache) Of(spec rollout.Spec) *Compiled {
 	if p := known[spec]; p != nil {
 		return p
@@ -228,7 +228,7 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether stable pods decrease with their traffic (dynamicStableScale).
+// IsDynamic reports whether stable pods decrease with traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
 // SharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable pods

@@ -25,12 +25,12 @@ type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits for enough available new pods that proxies know, and until no surplus pod is left.
+// PodsWait waits for enough available new pods that proxies know, without surplus pods.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
 
-// PromotionWait waits for a promotion, or until its timeout ends.
+// PromotionWait waits for a promotion or a timeout.
 type PromotionWait struct {
 	Timeout   time.Duration // 0: no limit
 	OnTimeout string        // rollout.TimeoutAbort or TimeoutPromote

@@ -42,7 +42,7 @@ type Eviction struct {
 	Pod       rollout.Pod
 }
 
-// Evicting is the input of Evictions, with a release in flight.
+// Evicting is Evictions' input, with a release in flight.
 type Evicting struct {
 	View
 	State   rollout.State

@@ -48,7 +48,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable object with the replicas of o: rollbacks keep replicas.
+// stableWorkload returns the stable object with o's replicas: rollbacks keep replicas.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {

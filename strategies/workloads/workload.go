@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Staged is one workload of a release, with plan, progress and observed pods.
+// Staged is a release's workload, with plan, progress and observed pods.
 type Staged struct {
 	*plan.Compiled
 	rollout.Progress
@@ -97,7 +97,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether the workload has passed all its steps.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of run names, such as "web", or "web@east" if two namespaces have a "web".
+// labelOf returns run names' prefix: "web", or "web@east" if two namespaces have a "web".
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {

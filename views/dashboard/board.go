@@ -22,7 +22,7 @@ type Board struct {
 	mu      sync.Mutex
 	number  int64
 	note    string
-	noted   int64 // last change of note
+	noted   int64
 	apps    map[string]*shown
 	gone    map[string]int64 // number of the removal by app
 	forgot  int64            // removals up to this are not in gone

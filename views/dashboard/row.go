@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// row is an app in the fleet view.
 type row struct {
 	App       string        `json:"app"`
 	Namespace string        `json:"namespace,omitempty"`

@@ -41,7 +41,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 		return m
 	}
 	if !moving {
-		m.release = "" // later calls record no sample
+		m.release = ""
 	}
 	m.last = now
 	for _, w := range a.Workloads {

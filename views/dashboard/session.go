@@ -113,8 +113,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a session cookie or bearer token. A bearer token has a nil session: other sites cannot
-// make browsers send it, so no CSRF check is needed.
+// signedIn returns the user of a session cookie or bearer token. A bearer token has a nil session and needs no CSRF
+// check, because other sites cannot make browsers send it.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -165,8 +165,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes JSON and returns the rules, or responds with the error and returns nil. The content type must be
-// JSON, which other sites' forms cannot send.
+// receive decodes JSON and returns the rules, or responds with the error and returns nil. It requires JSON's content
+// type, which other sites' forms cannot send.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")

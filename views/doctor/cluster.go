@@ -35,8 +35,8 @@ type App struct {
 	Name     string
 	Known    bool            // deployed or adopted, with a recorded commit
 	Render   *rollout.Render // nil if it fails
-	Has      []rollout.Ref   // recorded objects
-	Restarts bool            // by the promotion file
+	Has      []rollout.Ref
+	Restarts bool // by the promotion file
 
 	Encrypted map[string][]byte // content by file in Render.Unopened
 	unread    error             // why Encrypted lacks a file

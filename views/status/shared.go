@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Shared is an app's place in a change of a file that many apps read. State is waiting, entered, rejected, or done:
-// healthy with the content.
+// Shared is an app's place in a change of a shared file. State is waiting, entered, rejected, or done (healthy with the
+// content).
 type Shared struct {
 	rollout.Place
 	State string `json:"state"`

@@ -168,7 +168,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 		return ""
 	}
 	by := ""
-	if !r.Since.IsZero() { // zero without Git
+	if !r.Since.IsZero() {
 		by = strings.TrimPrefix(fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since))), ", ")
 	}
 	if r.Fast {

@@ -82,7 +82,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow narrows the image column, then drops the least important columns until the row fits. Name, phase and the last
+// narrow shrinks the image column, then drops the least important columns until the row fits. Name, phase and the last
 // column stay. Width 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const room = 24
@@ -127,7 +127,7 @@ func listRow(a status.App, k Look) []span {
 	}
 }
 
-// sharedText returns "base/web.yaml (5832d1e), cohort 2 of 3, waiting" or the like, or "-".
+// sharedText returns text such as "base/web.yaml (5832d1e), cohort 2 of 3, waiting", or "-".
 func sharedText(a status.App) string {
 	if a.Shared == nil {
 		return "-"

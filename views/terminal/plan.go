@@ -42,7 +42,6 @@ func Plans(all []plan.Plan, k Look) string {
 	return b.String()
 }
 
-// changeColors colours changes that need attention.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,

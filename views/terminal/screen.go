@@ -63,7 +63,6 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit removes lines at the end, and adds their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines

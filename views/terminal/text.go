@@ -46,7 +46,6 @@ type span struct {
 	color paint
 }
 
-// line cuts at Width.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width

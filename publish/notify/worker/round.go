@@ -226,7 +226,7 @@ func (w *Worker) task(
 type sent struct {
 	n       int     // delivered or refused permanently
 	refused []error // permanently refused messages
-	failed  error   // by the next message, or nil
+	failed  error
 	after   time.Duration
 }
 
@@ -254,7 +254,6 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores a result for the next round.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {

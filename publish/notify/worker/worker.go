@@ -93,7 +93,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // no receivers, old or new
+		return
 	}
 	if made != nil {
 		w.keep(*made)
@@ -215,8 +215,8 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 // errAhead means another process recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read returns the state commits after the commit `after`, up to upTo. The error is errAhead if `after` is newer than
-// upTo, and ErrGone if a rewrite of the branch removed `after`.
+// read returns the state commits after `after`, up to upTo. Errors: errAhead if `after` is newer than upTo, ErrGone if
+// a rewrite of the branch removed `after`.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
