@@ -27,7 +27,7 @@ func (m mirrorOf) Branches(ctx context.Context, repo string, known map[string]st
 	return git.Branches(ctx, m.Repo, repo, known)
 }
 
-// stage is a real Git server with the clusters dev and prod. The peers are those of prod.
+// stage is a real Git server with the clusters dev and prod. Its peers read records for prod.
 type stage struct {
 	t *testing.T
 	*peers
@@ -127,7 +127,7 @@ func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	main := s.head()
 	s.current = func() *gitView { return main }
 	s.record(map[string]int{"shop": 1, "till": 1, "other": 1})
-	s.read("nobody waits", 0, 0)
+	s.read("no app waits", 0, 0)
 	if _, err := s.of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
 		t.Fatalf("before the first look-up: %v", err)
 	}

@@ -58,7 +58,7 @@ type look struct {
 	seen map[string]string // heads of other clusters' state branches
 }
 
-// appTruth is what fleetWorld knows about an app in a cluster. Contents are texts of fleetWorld.content.
+// appTruth holds the facts about an app in a cluster. Contents are texts of fleetWorld.content.
 type appTruth struct {
 	is             rollout.State
 	well           string // content while the record is Healthy, or ""

@@ -141,7 +141,7 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// Of returns the keys whose principals match a name. Patterns are those of OpenSSH, for example prod-*.
+// Of returns the keys whose principals match a name. Principals are patterns of OpenSSH, for example prod-*.
 func (s *Signers) Of(name string) *Signers {
 	of := &Signers{file: "the lines of " + name + " in " + s.file}
 	for _, a := range s.keys {

@@ -154,11 +154,10 @@ func appliedIsShown(c *clusterTest) {
 	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {
 		c.Errorf("right after Apply it is %+v", live)
 	}
-	c.complete("web")
-	live = c.see("web")
-	if !live.Synced || len(live.Revisions) != 1 {
-		c.Fatalf("at rest it is %+v", live)
-	}
+	c.Await(c.T, "web is complete, and the cache has its ready pods", func() bool {
+		live = c.see("web")
+		return live.Complete && live.Synced && len(live.Revisions) == 1 && live.Revisions[0].Ready() == 3
+	})
 	r := live.Revisions[0]
 	if r.Hash != "h1-v1" || !r.Current || r.Desired != 3 || r.Pods != 3 || r.Ready() != 3 || r.Pin.Value == "" {
 		c.Errorf("its revision is %+v", r)

@@ -250,7 +250,7 @@ func (p Place) ranked() []string {
 	})
 }
 
-// proof is what a cluster's record says about a commit.
+// proof holds the facts of a cluster's record about a commit.
 type proof struct {
 	done  bool
 	lacks bool   // the cluster does not list the app
