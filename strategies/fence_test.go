@@ -38,6 +38,9 @@ func TestRollbackWaitsForReports(t *testing.T) {
 		"stable pods stop":           {2, 2, 8, false, true, true, "paused, maxSurge 20%"},
 		"stable pods have stopped":   {0, 0, 8, false, true, true, moving},
 		"their last report is old":   {0, 2, 8, false, true, true, "paused, maxSurge 0%"},
+		"stable pods may stop":       {10, 10, 4, false, true, true, "paused, maxSurge 40%"},
+		"that pause is not seen":     {10, 10, 4, true, false, true, asItIs},
+		"no stable pod has stopped":  {10, 10, 4, true, true, true, moving},
 	} {
 		h := twoVersions(nil)
 		stable := set(h, commitID(0), row.desired, row.desired)

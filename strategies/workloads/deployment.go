@@ -41,12 +41,13 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	if !m.IsThrough() && m.Plan == m.Digest() {
 		to = m.CountsAt(m.Step, n)
 	}
-	isReported := m.Stable.Available <= m.Stable.Desired
+	isReported := m.Stable.Available <= m.Stable.Desired || m.Stable.Desired >= n
+	shrinks := !m.Stable.Current && m.Stable.Desired > to.Stable // perhaps more than the cache shows
 	switch {
-	case m.Stable.Hash == "" || m.Stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
+	case m.Stable.Hash == "" || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.Stable.Current && !m.Live.Synced:
 		return nil // the controller has yet to see the pause or its end
-	case !isReported, !m.Stable.Current && m.Stable.Desired > to.Stable:
+	case !isReported || shrinks:
 		f := paused(m, n)
 		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
 		f.Surge = max(f.Surge, min(m.Stable.Desired+to.Canary-n, surge), min(m.Stable.Desired, m.Live.Surge))
