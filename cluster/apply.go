@@ -21,8 +21,7 @@ type Result struct {
 // Apply writes the changed objects in order with forced server-side applies. It stops at a refusal with an *Error,
 // because later objects may depend on the object. It repairs other writers' changes with growing pauses, finally with
 // rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
-func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
-	var result Result
+func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
 		return result, err

@@ -133,11 +133,10 @@ func difference(a, b map[string]any) map[string]any {
 }
 
 // paths lists a tree's leaves, such as spec.ports[{"port":80}].name.
-func paths(fields map[string]any, at string) []string {
+func paths(fields map[string]any, at string) (all []string) {
 	if len(fields) == 0 {
 		return []string{strings.TrimPrefix(at, ".")}
 	}
-	var all []string
 	for _, element := range slices.Sorted(maps.Keys(fields)) {
 		kind, name, _ := strings.Cut(element, ":")
 		next := "." + name

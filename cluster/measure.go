@@ -121,8 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 // stuck lists reasons that usually need a user's change.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
-func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {
-	var state rollout.JobState
+func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.JobState, err error) {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 		c, over := rollout.Find(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 			return c.Type == kind && c.Status == corev1.ConditionTrue

@@ -64,8 +64,7 @@ func (c *Client) OtherOwners(
 // OtherOwners returns signs that other tools manage the objects.
 func (a anyKind) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
-) ([]rollout.Foreign, error) {
-	var signs []rollout.Foreign
+) (signs []rollout.Foreign, err error) {
 	for _, o := range objects {
 		ref := o.Ref()
 		live, err := a.live(ctx, ref, kindOfObject(o).Version)

@@ -39,9 +39,8 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 // Fetch looks up all branches with one request, and downloads new heads except proposals with a second. If no key
 // accepts the newest commit, Main is an older accepted one. If the configuration in Git renames the state branch, Fetch
 // looks up again. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
-func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
-	var heads rollout.Heads
-	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
+func (r *Repo) Fetch(ctx context.Context) (heads rollout.Heads, err error) {
+	err = r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
 		if heads, err = r.fetch(ctx); err != nil {
 			return err
 		}

@@ -58,8 +58,7 @@ func (r *Repo) Log(
 
 // Line lists the commits from `after` to upTo along first parents, oldest first, both included. If `after` is "", the
 // list begins with an empty snapshot and the root. Errors: ErrNotFound (over maxDepth back), ErrAuth, ErrUnreachable.
-func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
-	var line []*Snapshot
+func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, err error) {
 	there := false
 	whole, err := r.Log(ctx, upTo, maxDepth+1, func(s *Snapshot) (more bool, err error) {
 		line, there = append(line, s), s.commit.ID == after
@@ -224,12 +223,11 @@ func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot
 }
 
 // Recorded lists the commits after `after` up to upTo, oldest first, with their changed app states, if readable.
-func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.StateCommit, error) {
+func Recorded(ctx context.Context, in *Repo, after, upTo string) (all []rollout.StateCommit, err error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {
 		return nil, err
 	}
-	var all []rollout.StateCommit
 	for i, commit := range line[1:] {
 		changes, err := Changes(line[i], commit, "apps")
 		if err != nil {

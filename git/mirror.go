@@ -93,10 +93,9 @@ func (m *mirror) use(id plumbing.Hash) {
 }
 
 // haves returns the users' and state heads and "also", if st has them. A short list keeps the negotiation short.
-func (m *mirror) haves(st *store, also ...string) []plumbing.Hash {
+func (m *mirror) haves(st *store, also ...string) (haves []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var haves []plumbing.Hash
 	for _, id := range append([]string{m.heads.Main, m.heads.State}, also...) {
 		if hash := plumbing.NewHash(id); id != "" && st.holds(hash) {
 			haves = append(haves, hash)
@@ -105,10 +104,9 @@ func (m *mirror) haves(st *store, also ...string) []plumbing.Hash {
 	return haves
 }
 
-func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
+func (m *mirror) lacking(commits ...string) (wants []plumbing.Hash, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
 	for _, id := range commits {
 		if seen[id] {

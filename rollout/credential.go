@@ -41,8 +41,7 @@ func (c *credentialFile) ReadValue(raw any) error {
 	return nil
 }
 
-func (s *section) credential(name string, raw credentialFile) (Credential, error) {
-	var c Credential
+func (s *section) credential(name string, raw credentialFile) (c Credential, err error) {
 	ways := 0
 	if r := raw.SecretRef; r != nil {
 		ways++

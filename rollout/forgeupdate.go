@@ -57,9 +57,8 @@ type ImageChange struct {
 }
 
 // Changes lists differing objects, sorted. A nil render has none.
-func Changes(from, to *Render) []Change {
+func Changes(from, to *Render) (changes []Change) {
 	olds, news := from.ByRef(), to.ByRef()
-	var changes []Change
 	for ref, o := range olds {
 		n, kept := news[ref]
 		switch {

@@ -112,8 +112,7 @@ type section struct {
 	set  []string // names of set fields
 }
 
-func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
-	var all []Receiver
+func parseReceivers(file string, raws []receiverFile) (all []Receiver, err error) {
 	for i, raw := range raws {
 		s := &section{place: place{file, fmt.Sprintf("notifications[%d]", i)}}
 		r, err := s.receiver(raw)

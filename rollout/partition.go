@@ -99,8 +99,7 @@ type partitionedFile struct {
 	Status          PartitionStatus `json:"status" default:"{}"`
 }
 
-func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error) {
-	var all []Partitioned
+func parsePartitioned(file string, raw []partitionedFile) (all []Partitioned, err error) {
 	seen := map[Ref]int{}
 	for i, r := range raw {
 		at := place{file, fmt.Sprintf("workloads[%d]", i)}

@@ -111,11 +111,10 @@ func isSource(pattern string) bool {
 
 // ProjectOf returns the app's project, or nil without a policy. Without a project, it is nil for PolicyAllow, else an
 // InvalidError with HeldPolicy, as for two.
-func (p *Policy) ProjectOf(app string) (*Project, error) {
+func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil
 	}
-	var found *Project
 	for i := range p.Projects {
 		switch project := &p.Projects[i]; {
 		case !concerns(project.Apps, app):

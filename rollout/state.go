@@ -290,9 +290,8 @@ func (s *State) StableHash(w Workload) Hash {
 }
 
 // Workloads returns Inventory's objects of WorkloadKinds, or with a template in Stable or Release.
-func (s *State) Workloads() []Workload {
+func (s *State) Workloads() (all []Workload) {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
-	var all []Workload
 	for _, ref := range s.Inventory {
 		if w, is := WorkloadOf(ref); is || staged(s.Stable, w) || staged(s.Release, w) {
 			all = append(all, w)

@@ -245,13 +245,12 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
+func (c *albConfig) ownConditions(object rollout.Object, r Route) (own []any, err error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)
 	if value == "" || len(r.Managed) == 0 {
 		return nil, nil
 	}
-	var own []any
 	if err := json.Unmarshal([]byte(value), &own); err != nil {
 		return nil, wrong(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key),
 			"%s", "is not a list of conditions: "+err.Error())

@@ -80,7 +80,7 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, error) {
+func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) (chosen []int, err error) {
 	named := func(name string) int {
 		return slices.IndexFunc(rules, func(rule any) bool { return text(mapping(rule)["name"]) == name })
 	}
@@ -88,7 +88,6 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 	if len(names) == 0 && named(c.Route.Name) >= 0 {
 		names = []string{c.Route.Name}
 	}
-	var chosen []int
 	for _, name := range names {
 		i := named(name)
 		if i < 0 {

@@ -94,7 +94,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 }
 
 // apisixSources intersects addresses with a network. Empty means all.
-func apisixSources(own []any, network string) ([]any, error) {
+func apisixSources(own []any, network string) (both []any, err error) {
 	want, err := apisixNetwork(network)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,6 @@ func apisixSources(own []any, network string) ([]any, error) {
 	if len(own) == 0 {
 		return []any{network}, nil
 	}
-	var both []any
 	for _, o := range own {
 		has, err := apisixNetwork(text(o))
 		switch {

@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
+func ingressNames(one, name, many string, names []string) (all []namedIngress, err error) {
 	switch {
 	case name != "" && len(names) > 0:
 		return nil, misfit(many, "conflicts with %s", one).WithFix("keep only one")
@@ -24,7 +24,6 @@ func ingressNames(one, name, many string, names []string) ([]namedIngress, error
 	case len(names) == 0:
 		return nil, misfit("", "names no Ingress").WithFix("give %s: NAME, or %s", one, many)
 	}
-	var all []namedIngress
 	for i, name := range names {
 		all = append(all, namedIngress{fmt.Sprintf("%s[%d]", many, i), name})
 	}

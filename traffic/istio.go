@@ -55,8 +55,7 @@ type istioRule struct {
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
-func (c *istioConfig) all() []*istioVirtualService {
-	var all []*istioVirtualService
+func (c *istioConfig) all() (all []*istioVirtualService) {
 	if c.VirtualService != nil {
 		all = append(all, c.VirtualService)
 	}

@@ -9,7 +9,7 @@ import (
 
 // matched returns copies to insert before a route: first for the sticky cookie's users, then per managed route.
 // Repeated names get a number.
-func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
+func (t istioTarget) matched(place string, route map[string]any, made map[string]int) (routes []any, err error) {
 	managed := t.Managed
 	if t.sticks() {
 		marked := rollout.NamedMatch{Name: t.Sticky.Cookie, StringMatch: rollout.StringMatch{Exact: t.CanaryPods}}
@@ -17,7 +17,6 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 		route := rollout.ManagedRoute{Name: t.Name + "-sticky", Matches: []rollout.Match{stays}}
 		managed = append([]rollout.ManagedRoute{route}, managed...)
 	}
-	var routes []any
 	for _, m := range managed {
 		combined, err := combine(place+".match", list(route["match"]), m.Matches, t.both)
 		if err != nil {

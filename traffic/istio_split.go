@@ -48,8 +48,7 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
-	var out []any
+func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) (out []any, err error) {
 	made := map[string]int{}
 	for i, item := range routes {
 		if !slices.Contains(chosen, i) {

@@ -38,12 +38,11 @@ type place struct {
 	path  string
 }
 
-func parsePath(s string) (path, error) {
+func parsePath(s string) (p path, err error) {
 	rest := strings.TrimPrefix(s, "$")
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
 		rest = "." + rest
 	}
-	var p path
 	for rest != "" {
 		step, n, err := parseStep(rest)
 		if err != nil {
@@ -134,7 +133,7 @@ func (p path) String() string {
 	return strings.TrimPrefix(text, ".")
 }
 
-func (s pathStep) from(at place) []place {
+func (s pathStep) from(at place) (found []place) {
 	if s.kind == atField {
 		value, ok := mapping(at.value)[s.field]
 		if !ok {
@@ -142,7 +141,6 @@ func (s pathStep) from(at place) []place {
 		}
 		return []place{{value, at.path + s.text}}
 	}
-	var found []place
 	for i, value := range list(at.value) {
 		if s.kind == atAll || s.kind == atIndex && i == s.index || s.kind == atFilter && s.accepts(value) {
 			found = append(found, place{value, fmt.Sprintf("%s[%d]", at.path, i)})

@@ -185,14 +185,13 @@ func missing(field, kind, namespace, name string) error {
 }
 
 // Stages returns Routes between releases and at each step, with fake pod hashes.
-func Stages(spec rollout.Spec) []Route {
+func Stages(spec rollout.Spec) (routes []Route) {
 	c := spec.Canary
 	t := c.Traffic
 	pairs := [][2]string{{c.StableService, c.CanaryService}}
 	if p := c.PingPong; p != nil {
 		pairs = [][2]string{{p.PingService, p.PongService}, {p.PongService, p.PingService}}
 	}
-	var routes []Route
 	for _, pair := range pairs {
 		rest := Route{
 			Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1],

@@ -153,8 +153,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
 // Moved lists the branches whose id in refs is not their Old. A nil refs gives none.
-func Moved(refs map[string]string, commands []Command) []string {
-	var moved []string
+func Moved(refs map[string]string, commands []Command) (moved []string) {
 	for _, c := range commands {
 		if refs != nil && plumbing.NewHash(refs[string(c.Ref)]) != c.Old {
 			moved = append(moved, c.Ref.Short())

@@ -65,14 +65,13 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 	return Remote{scheme: "file", path: path}, Auth{}, nil
 }
 
-func parseURL(raw string) (Remote, Auth, error) {
+func parseURL(raw string) (_ Remote, auth Auth, err error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		// net/url's error quotes the URL, perhaps with a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
-	var auth Auth
 	switch r.scheme {
 	case "http", "https":
 		r.path = strings.TrimRight(u.EscapedPath(), "/")

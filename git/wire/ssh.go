@@ -154,14 +154,13 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 
 // hostKeyAlgorithms returns the algorithms of the host's known keys. A key of another type would look like an attack
 // (go-git issues 411, 619, 1341, 1551).
-func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
+func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) (algorithms []string) {
 	// No host has this key, so the error lists the known keys.
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var want *knownhosts.KeyError
 	if !errors.As(check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
 		return nil
 	}
-	var algorithms []string
 	for _, known := range want.Want {
 		if kind := known.Key.Type(); kind == ssh.KeyAlgoRSA {
 			algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)

@@ -72,8 +72,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 }
 
 // pages reads a list until a page is not full, at most maxPages pages.
-func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
-	var all []T
+func pages[T any](ctx context.Context, a *api, path, query string) (all []T, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []T
 		numbered := fmt.Sprintf("%s?%s&per_page=%d&page=%d", path, query, perPage, page)

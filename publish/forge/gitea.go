@@ -67,8 +67,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 }
 
 // list reads until a page is empty, because a server may return fewer items than requested.
-func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
-	var all []pull
+func (g *giteaRepository) list(ctx context.Context, query string, pages int) (all []pull, err error) {
 	for page := 1; page <= pages; page++ {
 		var pulls []repositoryPull
 		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d",

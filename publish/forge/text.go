@@ -82,8 +82,7 @@ type marked struct {
 }
 
 // statusesOf returns a transition's changed statuses, also for a release that ended early.
-func statusesOf(t rollout.ForgeUpdate) []marked {
-	var all []marked
+func statusesOf(t rollout.ForgeUpdate) (all []marked) {
 	now, has := statusOf(t.After)
 	if before, had := statusOf(t.Before); has && (!had || now != before) {
 		all = append(all, now)

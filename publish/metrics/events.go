@@ -63,8 +63,7 @@ type Change struct {
 }
 
 // Between returns a transition's effects. asked is Git's newest version.
-func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
-	var c Change
+func Between(before, after rollout.State, asked rollout.Hash, now time.Time) (c Change) {
 	if after.Serial != before.Serial {
 		c.Phase = after.Phase
 	}

@@ -16,8 +16,7 @@ type Links struct {
 }
 
 // Events returns a state commit's events, sorted by app.
-func Events(cluster string, commit rollout.StateCommit, links Links) []rollout.Event {
-	var events []rollout.Event
+func Events(cluster string, commit rollout.StateCommit, links Links) (events []rollout.Event) {
 	for _, app := range commit.Apps {
 		if e, ok := eventOf(cluster, commit, app, links); ok {
 			events = append(events, e)

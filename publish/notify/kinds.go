@@ -7,7 +7,7 @@ import (
 )
 
 // Kinds returns a transition's kinds of event, most important first.
-func Kinds(before, after rollout.State) []rollout.EventKind {
+func Kinds(before, after rollout.State) (kinds []rollout.EventKind) {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
 	analysisKinds(is, before, after)
@@ -20,7 +20,6 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
 	isOver := len(troubles("", before)) > 0 && len(troubles("", after)) == 0
 	is[rollout.EventRecovered] = isOver && (before.Unhealthy == "" || after.Release == nil)
-	var kinds []rollout.EventKind
 	for _, kind := range rollout.EventKinds() {
 		if is[kind] {
 			kinds = append(kinds, kind)
@@ -77,8 +76,7 @@ const unhealthy = "unhealthy"
 
 // troubles returns the ids of at most three problems, the release's first. The release's id is constant from the stall
 // until users revert.
-func troubles(prefix string, s rollout.State) []string {
-	var all []string
+func troubles(prefix string, s rollout.State) (all []string) {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:
 		all = append(all, prefix+string(s.Rejected[0].Hash))

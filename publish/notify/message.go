@@ -73,8 +73,7 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return w.b.Write(p)
 }
 
-func factsOf(e rollout.Event) []Fact {
-	var all []Fact
+func factsOf(e rollout.Event) (all []Fact) {
 	add := func(name, value string) {
 		if value != "" {
 			all = append(all, Fact{Name: name, Value: value})

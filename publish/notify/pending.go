@@ -29,8 +29,7 @@ type Backlog struct {
 // Pending returns messages about the commits after the cursor, oldest first. A killed process may have sent the
 // messages up to claimed, so Pending marks them as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
-	line []rollout.StateCommit, links Links, now time.Time) Backlog {
-	var b Backlog
+	line []rollout.StateCommit, links Links, now time.Time) (b Backlog) {
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })
 	for i, commit := range line {
 		for _, e := range Events(cluster, commit, links) {

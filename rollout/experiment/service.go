@@ -8,7 +8,7 @@ import (
 )
 
 // Ports returns the stable Service's ports, else the containers', without node ports.
-func (t Template) Ports() []any {
+func (t Template) Ports() (ports []any) {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}
 		if c.PingPong != nil {
@@ -27,7 +27,6 @@ func (t Template) Ports() []any {
 	}
 	containers, _ := t.From.Map("spec", "template", "spec")["containers"].([]any)
 	seen := map[string]bool{}
-	var ports []any
 	for _, c := range containers {
 		container, _ := c.(map[string]any)
 		declared, _ := container["ports"].([]any)

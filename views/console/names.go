@@ -13,12 +13,11 @@ import (
 )
 
 // Hashes returns a line for each release: hash, tab, and a text such as "stable: SUBJECT".
-func (w *Session) Hashes(app string) []string {
+func (w *Session) Hashes(app string) (hashes []string) {
 	s, err := w.States.Of(app)
 	if err != nil {
 		return nil
 	}
-	var hashes []string
 	add := func(h rollout.Hash, what string) {
 		if h != "" && !slices.ContainsFunc(hashes, func(known string) bool { return strings.HasPrefix(known, string(h)) }) {
 			hashes = append(hashes, fmt.Sprintf("%s\t%s", h, what))
@@ -40,7 +39,7 @@ func (w *Session) Hashes(app string) []string {
 }
 
 // StepNames returns a line for each step: name or number, tab, text.
-func (w *Session) StepNames(ctx context.Context, name string) []string {
+func (w *Session) StepNames(ctx context.Context, name string) (names []string) {
 	app, err := w.App(name)
 	if err != nil {
 		return nil
@@ -50,7 +49,6 @@ func (w *Session) StepNames(ctx context.Context, name string) []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
 	for _, e := range strategies.Explain(in) {
 		for i, step := range e.Steps {
 			name := fmt.Sprintf("%s\t%s", cmp.Or(step.Name, fmt.Sprint(i+1)), step.Text)

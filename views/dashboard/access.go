@@ -172,8 +172,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 }
 
 // known returns a user's claims in rules, as "claim=value".
-func (r *rules) known(claims map[string]any) []string {
-	var found []string
+func (r *rules) known(claims map[string]any) (found []string) {
 	for _, rule := range r.Groups {
 		values, ok := claims[rule.Claim].([]any)
 		if !ok {

@@ -113,9 +113,8 @@ func namespaceOf(in strategies.Input) string {
 	return in.App.Namespace
 }
 
-func plainWorkloads(in strategies.Input) []Workload {
+func plainWorkloads(in strategies.Input) (out []Workload) {
 	source := cmp.Or(in.Source, in.Head.Render)
-	var out []Workload
 	for _, w := range slices.SortedFunc(maps.Keys(in.Observed.Workloads), rollout.Workload.Compare) {
 		live := in.Observed.Workloads[w]
 		if _, staged := source.Spec(w); staged {

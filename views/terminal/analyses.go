@@ -89,8 +89,7 @@ func lastValue(m status.Progress) string {
 	return value
 }
 
-func metricCounts(m rollout.MetricProgress) []string {
-	var counts []string
+func metricCounts(m rollout.MetricProgress) (counts []string) {
 	for _, c := range []struct {
 		n    int
 		what string

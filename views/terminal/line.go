@@ -74,8 +74,7 @@ func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	return text
 }
 
-func (n *News) changes(l status.Listing) []string {
-	var changes []string
+func (n *News) changes(l status.Listing) (changes []string) {
 	for _, a := range l.Apps {
 		if line := watchLine(a); line != n.lines[a.App] {
 			n.lines[a.App] = line

@@ -231,10 +231,9 @@ type sent struct {
 }
 
 // send keeps the order, until a message must be tried again or the time is over.
-func (w *Worker) send(ctx context.Context, t task) sent {
+func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
-	var s sent
 	for _, d := range t.due {
 		if ctx.Err() != nil {
 			return s

@@ -196,8 +196,7 @@ func (w *Worker) view() view {
 }
 
 // line reads Git only for commits after `after` that w.known lacks.
-func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
-	var line []rollout.StateCommit
+func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout.StateCommit, err error) {
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
 		if !ok {
