@@ -19,17 +19,16 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-func drawAnalyses(a status.App, k Look) string {
-	var b strings.Builder
+func drawAnalyses(a status.App, k Look) (out string) {
 	for _, r := range a.Analyses {
-		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold},
-			span{"  " + string(r.Phase), verdictMark(r.Phase).color}, span{", since " + age(k.Now.Sub(r.Started)), dim}))
+		out += "\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold},
+			span{"  " + string(r.Phase), verdictMark(r.Phase).color}, span{", since " + age(k.Now.Sub(r.Started)), dim})
 		names, lasts := min(widest(r.Metrics, metricName), 28), min(widest(r.Metrics, lastValue), 12)
 		for _, m := range r.Metrics {
-			b.WriteString(drawMetric(m, names, lasts, k))
+			out += drawMetric(m, names, lasts, k)
 		}
 	}
-	return b.String()
+	return out
 }
 
 func drawMetric(m status.Progress, names, lasts int, k Look) string {
@@ -44,9 +43,6 @@ func drawMetric(m status.Progress, names, lasts int, k Look) string {
 	detail := m.Condition
 	if m.Message != "" && m.Phase != rollout.AnalysisSuccessful {
 		detail = strings.TrimPrefix(detail+"; "+m.Message, "; ")
-	}
-	if detail == "" {
-		return out
 	}
 	return out + k.below(6, detail, dim)
 }
@@ -66,10 +62,7 @@ func drawEvidence(e *status.Evidence, k Look) (out string) {
 	for _, d := range e.Differences {
 		out += k.below(15, d.String(), plain)
 	}
-	if e.Note != "" {
-		out += k.below(6, e.Note, dim)
-	}
-	return out
+	return out + k.below(6, e.Note, dim)
 }
 
 func metricName(m status.Progress) string {

@@ -71,23 +71,19 @@ func Apps(l status.Listing, k Look) string {
 }
 
 // App draws one app.
-func App(a status.App, k Look) string {
-	var b strings.Builder
-	b.WriteString(drawHead(a, k))
+func App(a status.App, k Look) (out string) {
+	out = drawHead(a, k)
 	if a.Note != "" {
-		b.WriteString(k.field("Note", a.Note, dim, yellow))
+		out += k.field("Note", a.Note, dim, yellow)
 	}
 	for _, w := range a.Workloads {
-		b.WriteString("\n" + drawWorkload(w, k))
+		out += "\n" + drawWorkload(w, k)
 	}
-	b.WriteString(drawAnalyses(a, k))
-	b.WriteString(drawHooks(a, k))
-	return b.String()
+	return out + drawAnalyses(a, k) + drawHooks(a, k)
 }
 
 // drawNext draws uncut commands, because users copy these, or a proposal's URL.
-func drawNext(a status.App, k Look) string {
-	var b strings.Builder
+func drawNext(a status.App, k Look) (out string) {
 	last := ""
 	for _, n := range a.Next {
 		label := Pad("", labelWidth)
@@ -95,48 +91,44 @@ func drawNext(a status.App, k Look) string {
 			label = Pad("  To "+n.To, labelWidth)
 		}
 		if width(label) >= labelWidth && last != n.To && !strings.HasSuffix(label, " ") {
-			b.WriteString(k.line(span{label, bold}))
+			out += k.line(span{label, bold})
 			label = Pad("", labelWidth)
 		}
-		b.WriteString(k.paint(bold, label) + k.paint(cyan, cmp.Or(n.URL, n.Command)) + "\n")
+		out += k.paint(bold, label) + k.paint(cyan, cmp.Or(n.URL, n.Command)) + "\n"
 		last = n.To
 	}
-	return b.String()
+	return out
 }
 
-func drawHead(a status.App, k Look) string {
-	var b strings.Builder
+func drawHead(a status.App, k Look) (out string) {
 	mark := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
 		phase += ", " + a.HeldText()
 	}
-	b.WriteString(k.apart(span{a.Cluster, dim}, span{mark.text + " ", mark.color}, span{a.App, bold},
-		span{"  " + phase, mark.color}))
-	b.WriteString(drawRelease("Release", a.Release, a, k))
+	out = k.apart(span{a.Cluster, dim}, span{mark.text + " ", mark.color}, span{a.App, bold},
+		span{"  " + phase, mark.color})
+	out += drawRelease("Release", a.Release, a, k)
 	for _, w := range a.Workloads {
 		if w.Moving && w.Opened != "" {
-			b.WriteString(k.field("Promoted", "by "+person(w.Opened)+", past the last gate", dim, plain))
+			out += k.field("Promoted", "by "+person(w.Opened)+", past the last gate", dim, plain)
 			break
 		}
 	}
-	b.WriteString(drawRelease("Stable", a.Stable, a, k))
+	out += drawRelease("Stable", a.Stable, a, k)
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
 		applied := status.Release{Commit: a.Source.ID, Author: a.Source.Author, Subject: a.Source.Subject}
-		b.WriteString(drawVersion("Applied", a.ImagesText(), person(a.Source.Author), applied, k))
+		out += drawVersion("Applied", a.ImagesText(), person(a.Source.Author), applied, k)
 	}
 	if r := a.Rejected; r != nil {
 		rejected := status.Release{Images: r.Images, Hash: r.Hash, Commit: r.Commit, Author: r.Author, Subject: r.Subject,
 			Since: r.At}
-		b.WriteString(drawRelease("Rejected", &rejected, a, k))
-		b.WriteString(k.field("", r.Reason, dim, red))
+		out += drawRelease("Rejected", &rejected, a, k)
+		out += k.field("", r.Reason, dim, red)
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
-		reasonColor := plain
-		if a.Phase == rollout.Stalled || a.Phase == rollout.Aborting {
-			reasonColor = red
-		}
-		b.WriteString(k.field("Reason", a.Reason, dim, reasonColor))
+		color := map[rollout.Phase]paint{rollout.Stalled: red, rollout.Aborting: red}[a.Phase]
+		out += k.field("Reason", a.Reason, dim, color)
 	}
 	if a.Held != nil {
 		text := a.Held.Message
@@ -145,22 +137,22 @@ func drawHead(a status.App, k Look) string {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + by + ")"
 		}
 		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for the first word of "running hooks"
-		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
+		out += k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow)
 	}
 	if a.Shared != nil && a.Shared.State != "done" {
-		b.WriteString(k.field("Shared", sharedText(a), dim, plain))
+		out += k.field("Shared", sharedText(a), dim, plain)
 	}
 	if a.Waiting != "" {
 		text := a.Waiting
 		if a.Due != nil {
 			text += " (" + countdown(a.Due.Sub(k.Now)) + " left)"
 		}
-		b.WriteString(k.field("Waits for", text, dim, plain))
+		out += k.field("Waits for", text, dim, plain)
 	}
 	for _, w := range a.Warnings {
-		b.WriteString(k.field("Warning", w, dim, yellow))
+		out += k.field("Warning", w, dim, yellow)
 	}
-	return b.String() + drawNext(a, k)
+	return out + drawNext(a, k)
 }
 
 func drawRelease(label string, r *status.Release, a status.App, k Look) string {
@@ -189,8 +181,7 @@ func drawVersion(label, images, by string, r status.Release, k Look) string {
 	return out
 }
 
-func drawWorkload(w status.Workload, k Look) string {
-	var b strings.Builder
+func drawWorkload(w status.Workload, k Look) (out string) {
 	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update",
 		"plain": "no stages", "experiment": "experiment"}[w.Strategy]
 	if w.Current() != nil {
@@ -201,27 +192,27 @@ func drawWorkload(w status.Workload, k Look) string {
 	if w.Unread {
 		ready = span{"not observed", yellow}
 	}
-	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
+	out += k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim})
 	if w.Strategy == "canary" && w.Moving {
-		b.WriteString(drawWeight(w, k))
+		out += drawWeight(w, k)
 		if w.Surplus != "" {
-			b.WriteString(k.line(span{"  " + w.Surplus, plain}))
+			out += k.line(span{"  " + w.Surplus, plain})
 		}
 		if len(w.Routes) > 0 {
-			b.WriteString(k.line(span{"  and the requests of: " + strings.Join(w.Routes, ", "), plain}))
+			out += k.line(span{"  and the requests of: " + strings.Join(w.Routes, ", "), plain})
 		}
 		for _, service := range slices.Sorted(maps.Keys(w.Shares)) {
-			b.WriteString(k.line(span{fmt.Sprintf("  and weight %d of %d: %s", w.Shares[service], w.Full(), service), plain}))
+			out += k.line(span{fmt.Sprintf("  and weight %d of %d: %s", w.Shares[service], w.Full(), service), plain})
 		}
 	}
-	b.WriteString(drawSteps(w, k))
+	out += drawSteps(w, k)
 	if len(w.Steps) > 0 && len(w.Revisions) > 0 {
-		b.WriteString("\n")
+		out += "\n"
 	}
 	for _, r := range w.Revisions {
-		b.WriteString(drawRevision(r, k))
+		out += drawRevision(r, k)
 	}
-	return b.String()
+	return out
 }
 
 func readyColor(ready, desired int) paint {
@@ -252,7 +243,7 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-func drawSteps(w status.Workload, k Look) string {
+func drawSteps(w status.Workload, k Look) (out string) {
 	if len(w.Steps) == 0 {
 		return ""
 	}
@@ -261,7 +252,6 @@ func drawSteps(w status.Workload, k Look) string {
 		return k.field("Steps", strings.Join(texts, " → "), dim, dim)
 	}
 	titles := min(48, widest(w.Steps, func(s status.Step) string { return stepTitle(w, s) }))
-	var b strings.Builder
 	for i, s := range w.Steps {
 		mark, color := span{"○", dim}, dim
 		switch s.Status {
@@ -281,10 +271,10 @@ func drawSteps(w status.Workload, k Look) string {
 		if w.Strategy == "blueGreen" {
 			weight = span{} // one blue-green step switches all requests
 		}
-		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
-			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
+		out += k.line(span{"    " + mark.text + " ", mark.color},
+			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain})
 	}
-	return b.String()
+	return out
 }
 
 // stepTitle omits a generated or repeating name.

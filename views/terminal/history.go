@@ -35,8 +35,7 @@ var outcomes = map[status.Outcome]span{
 }
 
 // drawPast draws first the images that the previous release ("older") lacks.
-func drawPast(p status.Past, older []string, k Look) string {
-	var b strings.Builder
+func drawPast(p status.Past, older []string, k Look) (out string) {
 	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)
 	if p.Outcome == status.InFlight {
@@ -50,25 +49,19 @@ func drawPast(p status.Past, older []string, k Look) string {
 	} else if took > 0 {
 		when += ", took " + countdown(took)
 	}
-	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(name, 20), bold},
+	out += k.line(span{mark.text + " ", mark.color}, span{Pad(name, 20), bold},
 		span{"  " + Pad(what, 10), mark.color}, span{"  " + Pad(when, 20), plain},
-		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
+		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim})
 	id := rollout.ShortID(p.Commit)
 	if len(images) > 0 {
 		id = strings.TrimSpace(id + " " + string(p.Hash))
 	}
 	if p.Author != "" {
-		b.WriteString(k.apart(span{id, dim}, span{strings.TrimRight("  "+p.Subject, " "), plain},
-			span{"  " + person(p.Author), dim}))
+		out += k.apart(span{id, dim}, span{strings.TrimRight("  "+p.Subject, " "), plain}, span{"  " + person(p.Author), dim})
 	} else if id != name {
-		b.WriteString(k.line(span{"  " + id, dim}))
+		out += k.line(span{"  " + id, dim})
 	}
-	if notes := notesOf(p); len(notes) > 0 {
-		b.WriteString(k.below(2, strings.Join(notes, "; "), plain))
-	}
-	if p.Reason != "" {
-		b.WriteString(k.below(2, p.Reason, mark.color))
-	}
+	out += k.below(2, strings.Join(notesOf(p), "; "), plain) + k.below(2, p.Reason, mark.color)
 	if k.Wide {
 		for _, t := range p.Transitions {
 			when := span{"    " + t.At.Format("15:04:05") + "  ", dim}
@@ -78,14 +71,14 @@ func drawPast(p status.Past, older []string, k Look) string {
 					about += fmt.Sprintf(" %d times", t.Count)
 				}
 				color := map[string]paint{"Warning": yellow}[t.Type]
-				b.WriteString(k.beside(about+": "+t.Text, cmp.Or(k.Width, math.MaxInt), color, when))
+				out += k.beside(about+": "+t.Text, cmp.Or(k.Width, math.MaxInt), color, when)
 				continue
 			}
-			b.WriteString(k.line(when, span{t.Text, plain}, span{"  " + rollout.ShortID(t.Commit), dim}))
+			out += k.line(when, span{t.Text, plain}, span{"  " + rollout.ShortID(t.Commit), dim})
 		}
-		b.WriteString(drawHooks(status.App{Hooks: p.Hooks}, k) + drawAnalyses(status.App{Analyses: p.Analyses}, k))
+		out += drawHooks(status.App{Hooks: p.Hooks}, k) + drawAnalyses(status.App{Analyses: p.Analyses}, k)
 	}
-	return b.String()
+	return out
 }
 
 func notesOf(p status.Past) []string {

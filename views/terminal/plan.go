@@ -86,7 +86,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	return b.String()
 }
 
-func drawStages(p plan.Plan, w plan.Workload, k Look) string {
+func drawStages(p plan.Plan, w plan.Workload, k Look) (out string) {
 	if len(w.Stages) == 0 {
 		return ""
 	}
@@ -107,7 +107,6 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 	for i := range widths {
 		widths[i] = widest(rows, func(row []string) string { return row[i] })
 	}
-	var b strings.Builder
 	for n, r := range rows {
 		cells := slices.Clone(r)
 		for i := range cells[:len(cells)-1] {
@@ -122,9 +121,9 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 			color = dim
 		}
 		if n > 0 && w.Stages[n-1].Shut != "" { // a stage's condition is above its row
-			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
+			out += k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow)
 		}
-		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))
+		out += k.line(span{"    " + strings.Join(cells, "  "), color})
 	}
-	return b.String()
+	return out
 }

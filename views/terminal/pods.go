@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -13,8 +12,7 @@ import (
 // maxPods limits a revision's drawn pods without Look.Wide. Failing pods come first.
 const maxPods = 6
 
-func drawRevision(r status.Revision, k Look) string {
-	var b strings.Builder
+func drawRevision(r status.Revision, k Look) (out string) {
 	role, color := r.Role, roleColor(r.Role)
 	if color == dim {
 		role = "old"
@@ -22,11 +20,9 @@ func drawRevision(r status.Revision, k Look) string {
 			role = "pods"
 		}
 	}
-	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{cut(r.PodHash, 10), bold},
-		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
-	if r.Problem != "" {
-		b.WriteString(k.below(6, r.Problem, red))
-	}
+	out += k.line(span{"    " + Pad(role, 9), color}, span{cut(r.PodHash, 10), bold},
+		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)})
+	out += k.below(6, r.Problem, red)
 	pods := slices.SortedStableFunc(slices.Values(r.Pods), func(a, b status.Pod) int {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
@@ -41,12 +37,12 @@ func drawRevision(r status.Revision, k Look) string {
 		if i == len(pods)-1 {
 			branch = "└ "
 		}
-		b.WriteString(drawPod(p, branch, names, states, k))
+		out += drawPod(p, branch, names, states, k)
 	}
 	if more := len(pods) - len(shown); more > 0 && len(shown) > 0 {
-		b.WriteString(k.line(span{fmt.Sprintf("      └ and %d more", more), dim}))
+		out += k.line(span{fmt.Sprintf("      └ and %d more", more), dim})
 	}
-	return b.String()
+	return out
 }
 
 // trouble ranks a pod: 2 if not ready (nor terminating), 1 if restarted, else 0.

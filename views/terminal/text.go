@@ -90,7 +90,11 @@ func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
 
+// below draws an indented text, unless the text is empty.
 func (l Look) below(indent int, text string, color paint) string {
+	if text == "" {
+		return ""
+	}
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
