@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path"
@@ -132,10 +131,7 @@ func NewToken() (token, digest string) {
 }
 
 // digestOf returns a SHA-256. Long random tokens need no slow password hash.
-func digestOf(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return tokenPrefix + hex.EncodeToString(sum[:])
-}
+func digestOf(token string) string { return tokenPrefix + rollout.Digest([]byte(token), sha256.Size) }
 
 // Person is a signed-in user and commit author.
 type Person struct {

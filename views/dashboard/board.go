@@ -51,11 +51,10 @@ func NewBoard(cluster, note string) *Board {
 }
 
 // Show updates apps, removes gone, and sets the note. now is the time of new samples.
-func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
+func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) (err error) {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {
 		u := shown{app: a, row: rowOf(a)}
-		var err error
 		if u.json, err = json.Marshal(a); err != nil {
 			return err
 		}

@@ -40,9 +40,8 @@ func NewClient(address string, args []string) (*Client, error) {
 }
 
 // Refresh reads data for Listing.
-func (v *Client) Refresh(ctx context.Context) (bool, error) {
+func (v *Client) Refresh(ctx context.Context) (isRead bool, err error) {
 	var l status.Listing
-	var err error
 	if len(v.args) == 0 {
 		err = v.get(ctx, &l, "api", "v1", "apps")
 	} else {

@@ -62,12 +62,9 @@ var errNotOurs = errors.New("was not issued by this process, or was changed")
 
 func (s *sessions) open(purpose, sealed string, data any) error {
 	body, mac, _ := strings.Cut(sealed, ".")
-	sum, err := base64.RawURLEncoding.DecodeString(mac)
-	if err != nil || !hmac.Equal(sum, s.mac(purpose, body)) {
-		return errNotOurs
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil {
+	sum, errSum := base64.RawURLEncoding.DecodeString(mac)
+	raw, errRaw := base64.RawURLEncoding.DecodeString(body)
+	if errSum != nil || errRaw != nil || !hmac.Equal(sum, s.mac(purpose, body)) {
 		return errNotOurs
 	}
 	return json.Unmarshal(raw, data)

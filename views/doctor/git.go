@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,8 @@ func GitFix(err error) string {
 		return "check --repo and --branch; some servers say this of repositories that the credentials may not see"
 	case errors.Is(err, git.ErrUnreachable):
 		return "check the address, the network, and the proxy (HTTPS_PROXY, NO_PROXY, --git-proxy)"
-	default:
-		return ""
 	}
+	return ""
 }
 
 // Git holds inputs for checks of repository and forge.
@@ -91,15 +91,13 @@ func (g Git) examineApps(e *Examination) {
 		if head.Render != nil && len(head.Render.Warnings) > 0 {
 			e.Add("git.warnings", Warning, "", "%s: %s", app.Name, strings.Join(head.Render.Warnings, "; "))
 		}
-		if err := head.Err; err != nil {
-			if rollout.ReasonOf(err) == rollout.HeldForbidden {
-				forbidden++
-				continue
-			}
+		switch err := head.Err; {
+		case err == nil:
+		case rollout.ReasonOf(err) == rollout.HeldForbidden:
+			forbidden++
+		default:
 			broken++
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		}
 	}
 	if forbidden > 0 {

@@ -58,16 +58,10 @@ func (a App) Newest() *Release {
 
 // ImagesText returns the newest version's images; during a release, also stable's tags.
 func (a App) ImagesText() string {
-	if newest := a.Newest(); newest != nil {
-		return a.ImagesBeside(newest.Images)
-	}
-	return ""
+	return a.ImagesBeside(cmp.Or(a.Newest(), &Release{}).Images)
 }
 
 // ImagesBeside returns images in short form, with stable's tag if different.
 func (a App) ImagesBeside(images []string) string {
-	if a.Stable == nil {
-		return imagesText(images, nil)
-	}
-	return imagesText(images, a.Stable.Images)
+	return imagesText(images, cmp.Or(a.Stable, &Release{}).Images)
 }

@@ -284,11 +284,9 @@ func (a App) HeldText() string {
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	isUnread := in.Observed.Workloads == nil || len(in.Observed.Unread) > 0
-	var due *time.Time
+	var due time.Time
 	for _, w := range a.Workloads {
-		if w.Due != nil && (due == nil || w.Due.Before(*due)) {
-			due = w.Due
-		}
+		due = rollout.Soonest(due, *cmp.Or(w.Due, &time.Time{}))
 	}
 	switch {
 	case in.State.Held.Waits():
@@ -302,7 +300,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
 		return "", nil // neither time nor promotion ends the hold
 	case stepsWait(a.Workloads) != "" && !isBusy:
-		return stepsWait(a.Workloads), due
+		return stepsWait(a.Workloads), timeOrNil(due)
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
 		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only a wait for a Job is known
 		return "", nil
