@@ -85,16 +85,16 @@ func (a authentication) check(service string, headers []header) error {
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
-		authorize(c, "Basic "+base64.StdEncoding.EncodeToString([]byte(basic.Username+":"+basic.Password)))
+		c.Header.Set("Authorization", basicOf(basic.Username, basic.Password))
 		s.Hide(basic.Password, basic.Username+":"+basic.Password)
 	case a.Bearer != nil:
-		authorize(c, "Bearer "+a.Bearer.Token)
+		c.Header.Set("Authorization", "Bearer "+a.Bearer.Token)
 	case a.OAuth2 != nil:
 		token, err := a.OAuth2.token(ctx, s, c.Insecure)
 		if err != nil {
 			return err
 		}
-		authorize(c, "Bearer "+token)
+		c.Header.Set("Authorization", "Bearer "+token)
 	case a.Sigv4 != nil:
 		if err := checkAWS(c.Base); err != nil {
 			return err
@@ -109,11 +109,8 @@ func (a authentication) apply(ctx context.Context, s *session, c *call.Request, 
 	return nil
 }
 
-func authorize(c *call.Request, credentials string) {
-	if c.Header == nil {
-		c.Header = http.Header{}
-	}
-	c.Header.Set("Authorization", credentials)
+func basicOf(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 // token sends the client's secret in a header or, if refused, in the body.
@@ -123,11 +120,12 @@ func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (st
 	if len(o.Scopes) > 0 {
 		form.Set("scope", strings.Join(o.Scopes, " "))
 	}
-	ask := call.Request{Method: http.MethodPost, Base: o.TokenURL, Type: "application/x-www-form-urlencoded",
-		Body: []byte(form.Encode()), Insecure: insecure}
 	id, secret := url.QueryEscape(o.ClientID), url.QueryEscape(o.ClientSecret)
 	s.Hide(id + ":" + secret)
-	authorize(&ask, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
+	ask := call.Request{
+		Method: http.MethodPost, Base: o.TokenURL, Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()),
+		Insecure: insecure, Header: http.Header{"Authorization": {basicOf(id, secret)}},
+	}
 	got, err := s.do(ctx, ask)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnauthorized) {

@@ -46,10 +46,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	if invalid := new(fieldError); errors.As(err, &invalid) {
 		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // checks is for tags check:"…". Empty texts and texts with arguments are skipped.
@@ -200,9 +197,6 @@ func checkHeaders(headers []header) error {
 }
 
 func headerOf(headers []header) http.Header {
-	if len(headers) == 0 {
-		return nil
-	}
 	h := http.Header{}
 	for _, one := range headers {
 		h.Set(one.Key, one.Value)
