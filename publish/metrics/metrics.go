@@ -117,9 +117,8 @@ func result(err error) string {
 		return ok
 	case errors.Is(err, rollout.ErrConflict):
 		return conflict
-	default:
-		return failed
 	}
+	return failed
 }
 
 // Handler serves the formats of Prometheus and OpenMetrics.

@@ -129,7 +129,7 @@ func TestKinds(t *testing.T) {
 		{"the app is removed", healthy("v1"), rollout.State{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			compare.CheckNamed(t, "kinds", c.want, Kinds(c.before, c.after))
+			compare.CheckNamed(t, "kinds", append(kinds{}, c.want...), Kinds(c.before, c.after))
 		})
 	}
 }

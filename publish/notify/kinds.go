@@ -7,7 +7,7 @@ import (
 )
 
 // Kinds returns a transition's kinds of event, most important first.
-func Kinds(before, after rollout.State) (kinds []rollout.EventKind) {
+func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
 	analysisKinds(is, before, after)
@@ -20,12 +20,7 @@ func Kinds(before, after rollout.State) (kinds []rollout.EventKind) {
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
 	isOver := len(troubles("", before)) > 0 && len(troubles("", after)) == 0
 	is[rollout.EventRecovered] = isOver && (before.Unhealthy == "" || after.Release == nil)
-	for _, kind := range rollout.EventKinds() {
-		if is[kind] {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+	return slices.DeleteFunc(rollout.EventKinds(), func(kind rollout.EventKind) bool { return !is[kind] })
 }
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {

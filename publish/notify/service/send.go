@@ -66,7 +66,7 @@ type session struct {
 	Deps
 	receiver rollout.Receiver
 	values   map[string]string
-	headers  map[string]string
+	headers  http.Header
 	call.Secrets
 }
 
@@ -77,11 +77,13 @@ func (s *session) open(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	s.headers = map[string]string{}
+	s.headers = http.Header{}
 	for name, c := range s.receiver.Headers {
-		if s.headers[name], err = s.credential(ctx, c); err != nil {
+		value, err := s.credential(ctx, c)
+		if err != nil {
 			return fmt.Errorf("headers.%s: %w", name, err)
 		}
+		s.headers.Set(name, value)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"strings"
 	"time"
 
@@ -49,16 +48,12 @@ func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
 	if err != nil {
 		return &Failure{Final: true, msg: err.Error()}
 	}
-	header := http.Header{}
-	for name, value := range s.headers {
-		header.Set(name, value)
-	}
 	if key := s.values["signingKey"]; key != "" {
 		mac := hmac.New(sha256.New, []byte(key))
 		mac.Write(body)
-		header.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		s.headers.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	}
 	address := cmp.Or(s.values["url"], s.receiver.Settings["address"])
-	_, err = s.postBytes(ctx, address, header, body, "application/cloudevents+json")
+	_, err = s.postBytes(ctx, address, s.headers, body, "application/cloudevents+json")
 	return err
 }
