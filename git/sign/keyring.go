@@ -77,13 +77,10 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || block.Type != openpgp.SignatureType {
 		return "", errMalformed
 	}
-	raw, err := io.ReadAll(block.Body)
-	if err != nil {
-		return "", errMalformed
-	}
+	raw, errRead := io.ReadAll(block.Body)
 	first, err := packet.NewReader(bytes.NewReader(raw)).Next()
 	said, is := first.(*packet.Signature)
-	if err != nil || !is {
+	if errRead != nil || err != nil || !is {
 		return "", errMalformed
 	}
 	// The key must be valid when the signature is made, possibly just after the commit.

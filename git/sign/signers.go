@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,13 +144,11 @@ func timestamp(value string) (time.Time, error) {
 
 // Of returns the keys whose principals match a name. Principals are patterns of OpenSSH, for example prod-*.
 func (s *Signers) Of(name string) *Signers {
-	of := &Signers{file: "the lines of " + name + " in " + s.file}
-	for _, a := range s.keys {
-		if matches(a.principals, name) {
-			of.keys = append(of.keys, a)
-		}
+	others := func(a allowed) bool { return !matches(a.principals, name) }
+	return &Signers{
+		file: "the lines of " + name + " in " + s.file,
+		keys: slices.DeleteFunc(slices.Clone(s.keys), others),
 	}
-	return of
 }
 
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {

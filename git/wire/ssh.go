@@ -40,10 +40,8 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	if _, err := d.hosts(); err != nil {
 		return nil, err
 	}
-	if _, err := d.readKey(); err != nil {
-		return nil, err
-	}
-	return d, nil
+	_, err := d.readKey()
+	return d, err
 }
 
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
