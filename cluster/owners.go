@@ -142,10 +142,7 @@ func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, e
 	if err != nil {
 		return rollout.Foreign{}, err
 	}
-	var wanted labels.Set = map[string]string{}
-	for name, value := range o.Map("spec", "selector", "matchLabels") {
-		wanted[name], _ = value.(string)
-	}
+	wanted, _, _ := unstructured.NestedStringMap(o, "spec", "selector", "matchLabels")
 	if len(wanted) == 0 {
 		return rollout.Foreign{}, nil
 	}
