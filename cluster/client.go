@@ -1,18 +1,26 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
+	leasesclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -169,4 +177,70 @@ func (o Options) IdentifiedBy() string {
 		return o.Namespaces[0]
 	}
 	return metav1.NamespaceSystem
+}
+
+// typed has few clients: kubernetes.Clientset would make the program a tenth larger.
+type typed struct {
+	apps      *appsclient.AppsV1Client
+	batch     *batchclient.BatchV1Client
+	core      *coreclient.CoreV1Client
+	discovery *discoveryclient.DiscoveryV1Client
+	events    *eventsclient.EventsV1Client
+	leases    *leasesclient.CoordinationV1Client
+}
+
+// newTyped uses protobuf, which halves the CPU time for decoding pods.
+func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	var errs [6]error
+	t.apps, errs[0] = appsclient.NewForConfigAndClient(config, shared)
+	t.batch, errs[1] = batchclient.NewForConfigAndClient(config, shared)
+	t.core, errs[2] = coreclient.NewForConfigAndClient(config, shared)
+	t.discovery, errs[3] = discoveryclient.NewForConfigAndClient(config, shared)
+	t.events, errs[4] = eventsclient.NewForConfigAndClient(config, shared)
+	t.leases, errs[5] = leasesclient.NewForConfigAndClient(config, shared)
+	return t, cmp.Or(errs[:]...)
+}
+
+// Stats counts requests since New, and cached records.
+type Stats struct {
+	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
+	DryRuns    int // the same verbs with dryRun
+	Reads      int // GET: objects, lists, watches and discovery
+	LostEvents int // not written
+	Known      int // objects that this process applied, or found applied
+}
+
+// Stats returns the current counts.
+func (c *Client) Stats() Stats {
+	c.applied.mu.Lock()
+	defer c.applied.mu.Unlock()
+	return Stats{
+		Known:      len(c.applied.known),
+		Writes:     int(c.counts.writes.Load()),
+		DryRuns:    int(c.counts.dryRuns.Load()),
+		Reads:      int(c.counts.reads.Load()),
+		LostEvents: int(c.counts.lostEvents.Load()),
+	}
+}
+
+type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
+
+type countingTransport struct {
+	counts *counters
+	next   http.RoundTripper
+}
+
+func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case r.Method == http.MethodGet:
+		t.counts.reads.Add(1)
+	case r.URL.Query().Has("dryRun"):
+		t.counts.dryRuns.Add(1)
+	default:
+		t.counts.writes.Add(1)
+	}
+	return t.next.RoundTrip(r)
 }
