@@ -1,2 +1,0 @@
-// Package experiment builds a canary experiment's Deployments and Services.
-package experiment
