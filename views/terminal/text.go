@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -250,4 +251,46 @@ func widest[T any](all []T, drawn func(T) string) (columns int) {
 		columns = max(columns, width(drawn(t)))
 	}
 	return columns
+}
+
+// escape matches control sequences, such as colours.
+var escape = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
+
+// LogLine draws a log line after its source, in the colour of the role ("canary", "stable" …).
+func LogLine(source, role, text string, k Look) string {
+	k.Width = 0
+	return k.line(span{source + " | ", roleColor(role)}, span{escape.ReplaceAllString(text, ""), plain})
+}
+
+func roleColor(role string) paint {
+	switch role {
+	case "canary", "preview":
+		return cyan
+	case "stable", "active":
+		return green
+	}
+	return dim
+}
+
+// Diff colours a unified diff, without lines that begin with "diff".
+func Diff(text string, k Look) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		color := plain
+		switch {
+		case strings.HasPrefix(line, "diff "):
+			continue // "---" and "+++" repeat the names
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			color = bold
+		case strings.HasPrefix(line, "@@"):
+			color = cyan
+		case strings.HasPrefix(line, "-"):
+			color = red
+		case strings.HasPrefix(line, "+"):
+			color = green
+		}
+		b.WriteString(k.paint(color, line) + "\n")
+	}
+	return b.String()
 }
