@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
@@ -157,3 +160,53 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// familiesText describes all metrics, also for the documentation.
+//
+//go:embed families.yaml
+var familiesText []byte
+
+type family struct {
+	Name, Help string
+	Labels     []string
+	Buckets    string // a key of bounds, for histograms
+}
+
+// bounds is in seconds.
+var bounds = map[string][]float64{
+	"quick": {.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
+}
+
+// readFamilies cannot fail: the file is embedded.
+func readFamilies() (all []family) {
+	_ = yaml.UnmarshalStrict(familiesText, &all)
+	return all
+}
+
+func (m *Metrics) counter(name string) *prometheus.CounterVec {
+	f := m.families[name]
+	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: f.Help}, f.Labels)
+}
+
+func (m *Metrics) gauge(name string) *prometheus.GaugeVec {
+	f := m.families[name]
+	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: f.Help}, f.Labels)
+}
+
+func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
+	f := m.families[name]
+	opts := prometheus.HistogramOpts{Name: name, Help: f.Help, Buckets: bounds[f.Buckets]}
+	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
+}
+
+// Count registers another package's counter, which each scrape reads. value is for the counter's label, if any. Call
+// Count only once for each name and value.
+func (m *Metrics) Count(name, value string, read func() float64) {
+	f := m.families[name]
+	opts := prometheus.CounterOpts{Name: name, Help: f.Help}
+	for _, label := range f.Labels {
+		opts.ConstLabels = prometheus.Labels{label: value}
+	}
+	promauto.With(m.registry).NewCounterFunc(opts, read)
+}
