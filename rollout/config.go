@@ -164,7 +164,6 @@ func checkBranch(branch string) string {
 		return "is where proposals are pushed to"
 	case strings.HasPrefix(branch, NotifiedBranch("")):
 		return "is the record of sent notifications"
-	default:
-		return ""
 	}
+	return ""
 }

@@ -126,9 +126,8 @@ func deepCopy(v any) any {
 			out[i] = deepCopy(e)
 		}
 		return out
-	default:
-		return v
 	}
+	return v
 }
 
 // HoldsData reports whether deletion would lose users' data. gitrollout never deletes such objects.

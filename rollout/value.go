@@ -140,9 +140,8 @@ func Describe(raw any) string {
 		return "a list"
 	case string:
 		return fmt.Sprintf("the string %q", Cut(raw, maxShown))
-	default:
-		return fmt.Sprint(raw)
 	}
+	return fmt.Sprint(raw)
 }
 
 const maxShown = 60 // characters in an error

@@ -163,7 +163,6 @@ func (s VendorSource) Wants() string {
 		return wants
 	case s.Git != nil:
 		return fmt.Sprintf("git %s %s %s", s.Git.URL, s.Git.Ref, s.Git.Path)
-	default:
-		return fmt.Sprintf("oci %s %s%s", s.OCI.URL, s.OCI.Tag, s.OCI.Semver)
 	}
+	return fmt.Sprintf("oci %s %s%s", s.OCI.URL, s.OCI.Tag, s.OCI.Semver)
 }

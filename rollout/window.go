@@ -158,9 +158,8 @@ func (s Shut) Cause() string {
 		}
 		return fmt.Sprintf("the end of %s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone,
 			ShortSpan(s.Window.Duration))
-	default:
-		return "a release window"
 	}
+	return "a release window"
 }
 
 // ShortSpan formats a duration as "8h", not "8h0m0s".
@@ -182,7 +181,6 @@ func (s Shut) When() string {
 		return ""
 	case !s.Exact:
 		return ", after " + s.Until.Format(time.RFC3339)
-	default:
-		return ", until " + s.Until.Format(time.RFC3339)
 	}
+	return ", until " + s.Until.Format(time.RFC3339)
 }

@@ -66,9 +66,8 @@ func mappingOf(v any) (map[string]any, error) {
 			return nil, fmt.Errorf("%q is not a JSON object", rollout.Cut(v, 60))
 		}
 		return m, nil
-	default:
-		return nil, fmt.Errorf("%v is neither a mapping nor a text with JSON", v)
 	}
+	return nil, fmt.Errorf("%v is neither a mapping nor a text with JSON", v)
 }
 
 func (c *searchConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }

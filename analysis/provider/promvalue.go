@@ -53,10 +53,9 @@ func promValue(from string, body []byte, c *analysis.Compare) (value any, warnin
 		return nil, nil, errors.New("the query returns log lines; query a number, as in sum(count_over_time(…[5m]))")
 	case "string":
 		return nil, nil, errors.New("the query's result is a text; ask for a number")
-	default:
-		return nil, nil, fmt.Errorf("the answer of %s has results of the unknown type %q",
-			from, rollout.Cut(answered.Data.Type, 20))
 	}
+	return nil, nil, fmt.Errorf("the answer of %s has results of the unknown type %q",
+		from, rollout.Cut(answered.Data.Type, 20))
 }
 
 type promSeriesOf struct {

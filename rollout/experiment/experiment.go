@@ -51,9 +51,8 @@ func (t Template) ServiceName() string {
 		return ""
 	case *t.Service == "":
 		return t.Name()
-	default:
-		return *t.Service
 	}
+	return *t.Service
 }
 
 // Objects returns the Deployment and, if requested, the Service.
@@ -232,9 +231,8 @@ func (e expression) mismatch(labels map[string]any) string {
 		return fmt.Sprintf("%v is not an operator", e.operator)
 	case !matches:
 		return fmt.Sprintf("%s %s %v is selected, and the template does not match it", e.key, e.operator, e.values)
-	default:
-		return ""
 	}
+	return ""
 }
 
 // Ports returns the stable Service's ports, else the containers', without node ports.

@@ -197,9 +197,8 @@ func backOf(s rollout.State) Outcome {
 		return ""
 	case s.Rollback != nil && s.Stable != nil && s.Rollback.To == s.Stable.Commit:
 		return Superseded
-	default:
-		return Reverted
 	}
+	return Reverted
 }
 
 func (p *Past) note(e Event) {

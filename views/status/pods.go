@@ -23,9 +23,8 @@ func (v Version) includes(role string) bool {
 		return v != Stable
 	case "stable", "active":
 		return v != New
-	default: // of an older version, or a workload without Rollout
-		return v == ""
 	}
+	return v == "" // of an older version, or a workload without Rollout
 }
 
 func (w Workload) podHash(of Version) string {

@@ -52,9 +52,8 @@ func trouble(p status.Pod) int {
 		return 2
 	case p.Restarts > 0:
 		return 1
-	default:
-		return 0
 	}
+	return 0
 }
 
 func podText(p status.Pod) string {

@@ -225,9 +225,8 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%dm", int(d.Minutes()))
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%dh", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
 	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
 // countdown rounds up to whole seconds: 6m12s.
