@@ -177,11 +177,9 @@ func (t *table[R]) unset(r R) {
 	s := r.at()
 	delete(t.rows, s.key)
 	delete(t.byUID, s.uid)
-	if siblings := t.owned[s.owner]; siblings != nil {
-		delete(siblings, s.key)
-		if len(siblings) == 0 {
-			delete(t.owned, s.owner)
-		}
+	siblings := t.owned[s.owner]
+	if delete(siblings, s.key); len(siblings) == 0 {
+		delete(t.owned, s.owner)
 	}
 }
 
