@@ -2,7 +2,14 @@ package cluster
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -71,4 +78,83 @@ func (c *Client) Applied() []Applied {
 		return cmp.Or(cmp.Compare(a.App, b.App), a.Workload.Compare(b.Workload))
 	})
 	return slices.CompactFunc(all, func(a, b Applied) bool { return a.Workload == b.Workload })
+}
+
+// WatchRoutes watches kinds of routes, so that Observe returns another process's routes.
+func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
+	for _, ref := range routes {
+		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
+			return explain(err, ref, "list and watch")
+		}
+	}
+	return nil
+}
+
+func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
+	if len(routes) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	for _, ref := range routes {
+		c.routes[ref] = app
+	}
+	c.mu.Unlock()
+	seen := make(map[rollout.Ref]rollout.ObservedRoute, len(routes))
+	for _, ref := range routes {
+		k, watched := c.kinds.watched(ref)
+		if !watched {
+			continue
+		}
+		l, exists := k.live.get(k.key(ref))
+		if !exists {
+			continue
+		}
+		route := rollout.ObservedRoute{Generation: l.generation}
+		_ = json.Unmarshal([]byte(l.status), &route.Status) // fails if none is stored
+		seen[ref] = route
+	}
+	return seen
+}
+
+func (c *Client) isRoute(ref rollout.Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.routes[ref] != ""
+}
+
+// statusOf returns JSON if routers may write the status, or else "". An HTTPRoute with 32 parents has about 30 kB.
+func statusOf(ref rollout.Ref, o rollout.Object) string {
+	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
+	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
+		return ""
+	}
+	raw, err := json.Marshal(o["status"])
+	if err != nil || len(raw) > 64<<10 {
+		return ""
+	}
+	return string(raw)
+}
+
+// Serves reports whether a Service has a ready endpoint with the pod-template-hash, from EndpointSlices, as proxies do.
+func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
+	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
+	defer cancel()
+	slices, err := c.kube.discovery.EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
+	})
+	if err != nil {
+		service.Group, service.Kind = "discovery.k8s.io", "EndpointSlice"
+		return false, explain(err, service, "list")
+	}
+	for _, slice := range slices.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+				continue
+			}
+			if p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name}); known && p.pin == podHash {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
