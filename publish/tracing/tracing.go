@@ -2,8 +2,17 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -12,7 +21,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Enabled reports whether the environment names a collector. OpenTelemetry's headers, timeout, sampler and resource
@@ -80,4 +91,143 @@ func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 		return
 	}
 	p.SpanProcessor.OnEnd(s)
+}
+
+// exporter sends spans with OTLP as JSON over HTTP, which all collectors accept. OpenTelemetry's exporter would add 2
+// MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+type exporter struct {
+	caller  call.Caller
+	ask     call.Request
+	timeout time.Duration
+	failed  string // "" after a success
+}
+
+// variable prefers the variable for traces to the variable for all signals.
+func variable(name string) string {
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
+}
+
+// newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
+// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the variable.
+func newExporter() (*exporter, error) {
+	e := &exporter{timeout: 10 * time.Second}
+	client, err := httpClient()
+	if err != nil {
+		return nil, err
+	}
+	e.caller = call.Caller{
+		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Tries: 4, Name: "the collector",
+	}
+	e.ask = call.Request{Method: http.MethodPost, Header: http.Header{},
+		Base: os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")}
+	if e.ask.Base == "" {
+		e.ask.Base, e.ask.Path = os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "/v1/traces"
+	}
+	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL; write one such as http://collector:4318")
+	}
+	if text := variable("TIMEOUT"); text != "" {
+		ms, err := strconv.Atoi(text)
+		if err != nil || ms <= 0 {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT: %q is not a number of milliseconds", text)
+		}
+		e.timeout = time.Duration(ms) * time.Millisecond
+	}
+	for pair := range strings.SplitSeq(variable("HEADERS"), ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		key, text, found := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(text))
+		if !found || err != nil {
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value,key=value with %XX for other characters")
+		}
+		e.ask.Header.Set(strings.TrimSpace(key), value)
+	}
+	return e, nil
+}
+
+func httpClient() (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := variable("CERTIFICATE"); file != "" {
+		pem, err := os.ReadFile(file)
+		pool := x509.NewCertPool()
+		if err == nil && !pool.AppendCertsFromPEM(pem) {
+			err = errors.New("it holds no certificate in PEM")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %s: %w", file, err)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	if file := variable("CLIENT_CERTIFICATE"); file != "" {
+		pair, err := tls.LoadX509KeyPair(file, variable("CLIENT_KEY"))
+		if err != nil {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY: %w", err)
+		}
+		transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// ExportSpans implements trace.SpanExporter, not concurrently. For a repeated error, it returns nil, because the SDK
+// logs each error.
+func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	_, err := e.caller.JSON(ctx, e.ask, encoded(spans), nil)
+	if err == nil {
+		e.failed = ""
+		return nil
+	}
+	if was := e.failed; was != "" && rollout.SameText(was, err.Error()) {
+		return nil
+	}
+	e.failed = err.Error()
+	return fmt.Errorf("traces: %w; spans are dropped until the collector accepts them", err)
+}
+
+func (*exporter) Shutdown(context.Context) error { return nil }
+
+// SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
+const (
+	kindInternal = 1
+	statusError  = 2
+)
+
+type object = map[string]any
+
+// encoded returns an ExportTraceServiceRequest (trace/v1). All spans share provider and resource. Identifiers are
+// hexadecimal, and 64-bit numbers are strings.
+func encoded(spans []trace.ReadOnlySpan) object {
+	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+	all := rollout.Mapped(spans, func(s trace.ReadOnlySpan) object {
+		span := object{
+			"traceId": s.SpanContext().TraceID().String(), "spanId": s.SpanContext().SpanID().String(),
+			"name": s.Name(), "kind": kindInternal, "attributes": texts(s.Attributes()),
+			"startTimeUnixNano": nanoseconds(s.StartTime()), "endTimeUnixNano": nanoseconds(s.EndTime()),
+		}
+		if s.Parent().HasSpanID() {
+			span["parentSpanId"] = s.Parent().SpanID().String()
+		}
+		if s.Status().Code == codes.Error {
+			span["status"] = object{"code": statusError, "message": s.Status().Description}
+		}
+		return span
+	})
+	return object{"resourceSpans": []object{{
+		"resource":   object{"attributes": texts(spans[0].Resource().Attributes())},
+		"scopeSpans": []object{{"scope": object{"name": scope}, "spans": all}},
+	}}}
+}
+
+// texts converts attributes, all strings in gitrollout.
+func texts(attributes []attribute.KeyValue) []object {
+	return rollout.Mapped(attributes, func(a attribute.KeyValue) object {
+		return object{"key": string(a.Key), "value": object{"stringValue": a.Value.String()}}
+	})
 }
