@@ -269,23 +269,20 @@ func traefikParts(m rollout.Match) (all []string) {
 		}
 		all = append(all, fmt.Sprintf("%s(%s)", matcher, strings.Join(args, ", ")))
 	}
-	for _, h := range m.Headers {
-		if h.Exact != "" {
-			add("Header", h.Name, h.Exact)
-		} else {
-			add("HeaderRegexp", h.Name, whole(pattern(h.StringMatch)))
+	compare := func(matcher string, named []rollout.NamedMatch) {
+		for _, n := range named {
+			if n.Exact != "" {
+				add(matcher, n.Name, n.Exact)
+			} else {
+				add(matcher+"Regexp", n.Name, whole(pattern(n.StringMatch)))
+			}
 		}
 	}
+	compare("Header", m.Headers)
 	for _, c := range m.Cookies {
 		add("HeaderRegexp", "Cookie", whole(cookiePattern(c)))
 	}
-	for _, q := range m.QueryParams {
-		if q.Exact != "" {
-			add("Query", q.Name, q.Exact)
-		} else {
-			add("QueryRegexp", q.Name, whole(pattern(q.StringMatch)))
-		}
-	}
+	compare("Query", m.QueryParams)
 	if m.Method != nil {
 		add("Method", m.Method.Exact)
 	}
