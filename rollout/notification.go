@@ -247,16 +247,11 @@ func (s *section) checkFields() error {
 	for _, need := range row.Needs {
 		among := strings.Split(need, "|")
 		allowed = append(allowed, among...)
-		has := 0
-		for _, name := range among {
-			if slices.Contains(s.set, name) {
-				has++
-			}
-		}
-		switch {
-		case has == 0:
+		isSet := func(name string) bool { return slices.Contains(s.set, name) }
+		switch first := slices.IndexFunc(among, isSet); {
+		case first < 0:
 			return s.invalid(among[0], "write "+strings.Join(among, " or "), "is missing")
-		case has > 1:
+		case slices.ContainsFunc(among[first+1:], isSet):
 			return s.invalid(among[1], "write "+strings.Join(among, " or ")+", and not both", "is there besides %s", among[0])
 		}
 	}
