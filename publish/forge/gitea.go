@@ -49,14 +49,9 @@ func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, 
 		if err != nil {
 			return pull{}, false, err
 		}
-		var newest pull
-		for _, p := range pulls {
-			if p.branch == branch && p.number > newest.number {
-				newest = p
-			}
-		}
-		if newest.number > 0 {
-			return newest, true, nil
+		pulls = slices.DeleteFunc(pulls, func(p pull) bool { return p.branch != branch })
+		if len(pulls) > 0 { // the newest
+			return slices.MaxFunc(pulls, func(a, b pull) int { return a.number - b.number }), true, nil
 		}
 	}
 	return pull{}, false, nil
