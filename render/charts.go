@@ -304,8 +304,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	return "---\n" + text, err
 }
 
-func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
-	w := chartWalk{fs: f, root: dir}
+func (f *treeFS) chartFiles(dir string) (files []chart.File, err error) {
 	var helmignore []byte
 	real, entry, err := f.resolve(path.Join(dir, ".helmignore"))
 	if err == nil && entry.Kind == rollout.File {
@@ -314,55 +313,48 @@ func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if w.ignored, err = chart.Ignored(helmignore); err != nil {
+	isIgnored, err := chart.Ignored(helmignore)
+	if err != nil {
 		return nil, within(dir, err)
 	}
-	err = w.folder(dir, "")
-	return w.files, err
-}
-
-type chartWalk struct {
-	fs      *treeFS
-	root    string
-	ignored func(name string, isDir bool) bool
-	seen    int
-	files   []chart.File
-}
-
-// folder follows symlinks: the path is "real" in the tree, "below" in the chart.
-func (w *chartWalk) folder(real, below string) error {
-	entries, err := w.fs.tree.ReadDir(real)
-	if err != nil {
-		w.fs.failed = fmt.Errorf("list %s: %w", real, err)
-		return w.fs.failed
-	}
-	w.fs.listed[real] = true
-	for _, e := range entries {
-		name, at := path.Join(below, e.Name), path.Join(real, e.Name)
-		if e.Kind == rollout.Symlink || e.Kind == rollout.Submodule {
-			if at, e, err = w.fs.resolve(at); err != nil {
-				return orMissing(err, &rollout.InvalidError{File: path.Join(w.root, name), Msg: "is a symlink to nothing"})
+	seen := 0
+	var folder func(real, below string) error // follows symlinks: the path is "real" in the tree, "below" in the chart
+	folder = func(real, below string) error {
+		entries, err := f.tree.ReadDir(real)
+		if err != nil {
+			f.failed = fmt.Errorf("list %s: %w", real, err)
+			return f.failed
+		}
+		f.listed[real] = true
+		for _, e := range entries {
+			name, at := path.Join(below, e.Name), path.Join(real, e.Name)
+			if e.Kind == rollout.Symlink || e.Kind == rollout.Submodule {
+				if at, e, err = f.resolve(at); err != nil {
+					return orMissing(err, &rollout.InvalidError{File: path.Join(dir, name), Msg: "is a symlink to nothing"})
+				}
+			}
+			if isIgnored(name, e.Kind == rollout.Dir) {
+				continue
+			}
+			if seen++; seen > chart.MaxFiles {
+				return &rollout.InvalidError{File: dir, Msg: fmt.Sprintf("is a chart of more than %d files and folders",
+					chart.MaxFiles), Fix: "list the files that it does not need in .helmignore"}
+			}
+			if e.Kind == rollout.Dir {
+				err = folder(at, name)
+			} else {
+				var data []byte
+				data, err = f.read(at, e)
+				files = append(files, chart.File{Name: name, Data: data})
+			}
+			if err != nil {
+				return err
 			}
 		}
-		if w.ignored(name, e.Kind == rollout.Dir) {
-			continue
-		}
-		if w.seen++; w.seen > chart.MaxFiles {
-			return &rollout.InvalidError{File: w.root, Msg: fmt.Sprintf("is a chart of more than %d files and folders",
-				chart.MaxFiles), Fix: "list the files that it does not need in .helmignore"}
-		}
-		if e.Kind == rollout.Dir {
-			err = w.folder(at, name)
-		} else {
-			var data []byte
-			data, err = w.fs.read(at, e)
-			w.files = append(w.files, chart.File{Name: name, Data: data})
-		}
-		if err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
+	err = folder(dir, "")
+	return files, err
 }
 
 func takeNote(o rollout.Object, key string) string {
