@@ -55,6 +55,8 @@ type lookup struct {
 
 // treeFS is a commit's tree as a file system for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
+	filesys.FileSystem // nil: builds call no further methods (TestSameBytesAsKustomize)
+
 	tree    rollout.Tree
 	made    map[string][]byte // generated; hide the tree's files
 	listed  map[string]bool
@@ -72,8 +74,6 @@ type treeFS struct {
 	draw    chart.Draw
 	chances []chart.Chance // objects that depend on random functions
 }
-
-var _ filesys.FileSystem = (*treeFS)(nil)
 
 func newTreeFS(tree rollout.Tree) *treeFS {
 	return &treeFS{
@@ -285,16 +285,3 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	data, err := f.read(real, entry)
 	return withNames(data), err
 }
-
-// errReadOnly is the error of methods that builds do not call (TestSameBytesAsKustomize).
-var errReadOnly = errors.New("a commit's tree can only be read, file by file")
-
-func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }
-func (f *treeFS) Create(string) (filesys.File, error)  { return nil, errReadOnly }
-func (f *treeFS) Mkdir(string) error                   { return errReadOnly }
-func (f *treeFS) MkdirAll(string) error                { return errReadOnly }
-func (f *treeFS) RemoveAll(string) error               { return errReadOnly }
-func (f *treeFS) WriteFile(string, []byte) error       { return errReadOnly }
-func (f *treeFS) ReadDir(string) ([]string, error)     { return nil, errReadOnly }
-func (f *treeFS) Glob(string) ([]string, error)        { return nil, errReadOnly }
-func (f *treeFS) Walk(string, filepath.WalkFunc) error { return errReadOnly }
