@@ -214,28 +214,17 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 }
 
 func objects(doc *kyaml.Node) int {
-	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.MappingNode {
-		return 1
-	}
-	fields := doc.Content[0].Content
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i].Value == "items" && fields[i+1].Kind == kyaml.SequenceNode {
-			return 1 + len(fields[i+1].Content)
-		}
+	if items := kyaml.NewRNode(doc).Field("items"); items != nil && items.Value.YNode().Kind == kyaml.SequenceNode {
+		return 1 + len(items.Value.Content())
 	}
 	return 1
 }
 
-func copies(doc *kyaml.Node) int {
-	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.SequenceNode {
-		return 0
-	}
-	n := 0
-	for _, operation := range doc.Content[0].Content {
-		for i := 0; operation.Kind == kyaml.MappingNode && i+1 < len(operation.Content); i += 2 {
-			if operation.Content[i].Value == "op" && operation.Content[i+1].Value == "copy" {
-				n++
-			}
+func copies(doc *kyaml.Node) (n int) {
+	operations, _ := kyaml.NewRNode(doc).Elements() // none if doc is not a list
+	for _, operation := range operations {
+		if op := operation.Field("op"); op != nil && op.Value.YNode().Value == "copy" {
+			n++
 		}
 	}
 	return n
