@@ -163,17 +163,11 @@ func difference(x, y any) string {
 	a, isMap := x.(map[string]any)
 	b, alike := y.(map[string]any)
 	if isMap && alike {
-		for _, key := range slices.Sorted(maps.Keys(a)) {
-			if _, has := b[key]; !has {
-				return "." + key
-			}
-			if d := difference(a[key], b[key]); d != "" || !reflect.DeepEqual(a[key], b[key]) {
-				return "." + key + d
-			}
-		}
-		for _, key := range slices.Sorted(maps.Keys(b)) {
-			if _, has := a[key]; !has {
-				return "." + key
+		for _, key := range slices.Concat(slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b))) {
+			was, had := a[key]
+			is, has := b[key]
+			if had != has || !reflect.DeepEqual(was, is) {
+				return "." + key + difference(was, is)
 			}
 		}
 		return ""
