@@ -12,13 +12,11 @@ import (
 )
 
 type measured struct {
-	at        string // the document's path to the analysis
-	named     string // the templates' field, relative to at
-	templates []analysis.TemplateRef
-	args      []argument
-	rules     analysis.Rules
-	into      *rollout.Analysis
-	finite    bool // a step waits until the analysis ends
+	analysisForm
+	at     string // the document's path to the analysis
+	named  string // the templates' field, relative to at
+	into   *rollout.Analysis
+	finite bool // a step waits until the analysis ends
 
 	experiment bool // values of arguments may refer to the experiment's pods
 }
@@ -27,8 +25,7 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 	if form == nil {
 		return nil
 	}
-	m := measured{at: at, named: "templates", templates: form.Templates, args: form.Args, rules: form.Rules,
-		finite: finite, into: &rollout.Analysis{}}
+	m := measured{analysisForm: *form, at: at, named: "templates", finite: finite, into: &rollout.Analysis{}}
 	d.addAnalysis(m)
 	return m.into
 }
@@ -43,8 +40,8 @@ func (f *watchForm) read(d *document, at string) *rollout.Analysis {
 }
 
 func (d *document) addAnalysis(m measured) {
-	for i := range m.args {
-		d.readArgument(fmt.Sprintf("%s.args[%d]", m.at, i), &m.args[i])
+	for i := range m.Args {
+		d.readArgument(fmt.Sprintf("%s.args[%d]", m.at, i), &m.Args[i])
 	}
 	d.analyses = append(d.analyses, m)
 }
@@ -112,9 +109,9 @@ func fieldAt(object map[string]any, path string) (string, bool) {
 func (a *assembly) instantiate(d *document) error {
 	for _, m := range d.analyses {
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
-		metrics, err := analysis.Instantiate(find, m.templates, m.values(d.object), a.checkProvider)
+		metrics, err := analysis.Instantiate(find, m.Templates, m.values(d.object), a.checkProvider)
 		if err == nil {
-			err = analysis.ApplyRules(m.rules, metrics)
+			err = analysis.ApplyRules(m.Rules, metrics)
 		}
 		if err != nil {
 			if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
@@ -178,7 +175,7 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 func (m measured) values(document rollout.Object) analysis.Values {
 	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
 		Field: func(path string) (string, bool) { return fieldAt(document, path) }}
-	for _, arg := range m.args {
+	for _, arg := range m.Args {
 		switch {
 		case m.experiment && arg.Value != nil && len(analysis.Variables(*arg.Value)) > 0:
 			values.Pods[arg.Name] = *arg.Value

@@ -90,9 +90,9 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil
 	}
-	drawn, err := again(a.fs, a.app, func(fs *treeFS) {
+	drawn, err := again(a.fs, a.App, func(fs *treeFS) {
 		fs.draw = chart.Drawn
-		b.unlocks(fs, a.app)
+		b.unlocks(fs, a.App)
 	})
 	for _, i := range at {
 		if err != nil || len(drawn) != len(objects) || drawn[i].Ref() != objects[i].Ref() {

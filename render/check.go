@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -13,31 +14,18 @@ import (
 )
 
 func (a *assembly) check() error {
-	if err := a.checkNames(); err != nil {
-		return err
-	}
-	for i := range a.specs {
-		d := a.documents[i] // stage has appended one spec per document, in order
-		if err := a.checkWorkload(d); err != nil {
-			return err
-		}
-		for _, s := range d.services() {
-			if err := a.checkService(d, s.field, *s.name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, check := range []func() error{a.checkRoles, a.checkPins, a.checkExperiments, a.checkTraffic, a.checkReadable} {
+	for _, check := range []func() error{a.checkNames, a.checkWorkloads, a.checkRoles, a.checkPins, a.checkExperiments,
+		a.checkTraffic, a.checkReadable, a.checkTemplates} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	return checkTemplates(a)
+	return nil
 }
 
 // checkTemplates validates unused templates; with arguments or references, only providers' blocks: values may be
 // unknown.
-func checkTemplates(a *assembly) error {
+func (a *assembly) checkTemplates() error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
 		for _, arg := range t.Spec.Args {
@@ -60,7 +48,7 @@ func checkTemplates(a *assembly) error {
 
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
-	for _, object := range a.objects {
+	for _, object := range a.Objects {
 		ref := object.Ref()
 		field, name := "metadata.namespace", ref.Namespace
 		if ref.Group == "" && ref.Kind == "Namespace" {
@@ -71,6 +59,20 @@ func (a *assembly) checkNames() error {
 		}
 		if wrong := content.IsPathSegmentName(ref.Name); len(wrong) > 0 {
 			return a.invalid(ref, "metadata.name", "rename it", "%q is not a valid object name: it %s", ref.Name, wrong[0])
+		}
+	}
+	return nil
+}
+
+func (a *assembly) checkWorkloads() error {
+	for _, d := range a.documents {
+		if err := a.checkWorkload(d); err != nil {
+			return err
+		}
+		for _, s := range d.services() {
+			if err := a.checkService(d, s.field, *s.name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -106,30 +108,23 @@ type serviceField struct {
 }
 
 func (d *document) services() []serviceField {
-	var all []serviceField
-	if c := d.spec.Canary; c != nil {
-		all = []serviceField{{canaryPath + ".stableService", &c.StableService},
-			{canaryPath + ".canaryService", &c.CanaryService}}
-		if p := c.PingPong; p != nil {
-			all = append(all, serviceField{canaryPath + ".pingPong.pingService", &p.PingService},
-				serviceField{canaryPath + ".pingPong.pongService", &p.PongService})
-		}
-	}
-	if b := d.spec.BlueGreen; b != nil {
-		all = []serviceField{{blueGreenPath + ".activeService", &b.ActiveService},
-			{blueGreenPath + ".previewService", &b.PreviewService}}
-	}
-	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
+	c, b := cmp.Or(d.spec.Canary, &rollout.Canary{}), cmp.Or(d.spec.BlueGreen, &rollout.BlueGreen{})
+	p := cmp.Or(c.PingPong, &rollout.PingPong{})
+	return slices.DeleteFunc([]serviceField{
+		{canaryPath + ".stableService", &c.StableService}, {canaryPath + ".canaryService", &c.CanaryService},
+		{canaryPath + ".pingPong.pingService", &p.PingService}, {canaryPath + ".pingPong.pongService", &p.PongService},
+		{blueGreenPath + ".activeService", &b.ActiveService}, {blueGreenPath + ".previewService", &b.PreviewService},
+	}, func(s serviceField) bool { return *s.name == "" })
 }
 
 func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
-	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })
+	i := slices.IndexFunc(a.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 	if i < 0 {
 		return a.invalid(d.ref, field, "add the Service to the kustomization", "Service/%s/%s is not in this app",
 			d.ref.Namespace, name)
 	}
-	selector := a.objects[i].Map("spec", "selector")
+	selector := a.Objects[i].Map("spec", "selector")
 	if len(selector) == 0 {
 		return a.invalid(d.ref, field, "give the Service a selector",
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
@@ -149,10 +144,10 @@ var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
 // checkPins refuses Services in Git that select one revision: they would keep the old pods.
 func (a *assembly) checkPins() error {
-	if len(a.specs) == 0 {
+	if len(a.documents) == 0 {
 		return nil
 	}
-	for _, object := range a.objects {
+	for _, object := range a.Objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "Service" {
 			continue

@@ -72,15 +72,15 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 		d.Fail(at+".name", "name each analysis once", "%q is also the name of another analysis", form.Name)
 	}
 	m := measured{
-		at: at, named: "templates", templates: form.Templates, args: form.Args, rules: analysis.Rules{DryRun: of.DryRun},
-		into: &rollout.Analysis{}, finite: form.Required, experiment: true,
+		analysisForm: analysisForm{Templates: form.Templates, Args: form.Args, Rules: analysis.Rules{DryRun: of.DryRun}},
+		at:           at, named: "templates", into: &rollout.Analysis{}, finite: form.Required, experiment: true,
 	}
 	if form.TemplateName != "" {
-		m.named, m.templates = "templateName", []analysis.TemplateRef{{TemplateName: form.TemplateName,
+		m.named, m.Templates = "templateName", []analysis.TemplateRef{{TemplateName: form.TemplateName,
 			ClusterScope: form.ClusterScope}}
 	}
 	d.addAnalysis(m)
-	for i, arg := range m.args {
+	for i, arg := range m.Args {
 		if arg.Value == nil {
 			continue
 		}
@@ -106,19 +106,15 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
-	for _, o := range a.objects {
+	for _, o := range a.Objects {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
-	for i := range a.specs {
-		d := a.documents[i]
-		if a.specs[i].Canary == nil {
-			continue
-		}
-		for n, step := range a.specs[i].Canary.Steps {
+	for _, d := range a.documents {
+		for n, step := range cmp.Or(d.spec.Canary, &rollout.Canary{}).Steps {
 			if step.Experiment == nil {
 				continue
 			}
-			if err := a.checkExperiment(d, a.specs[i], n, taken); err != nil {
+			if err := a.checkExperiment(d, n, taken); err != nil {
 				return err
 			}
 		}
@@ -126,8 +122,8 @@ func (a *assembly) checkExperiments() error {
 	return nil
 }
 
-func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, taken map[rollout.Ref]string) error {
-	at := fmt.Sprintf("spec.strategy.canary.steps[%d].experiment", step)
+func (a *assembly) checkExperiment(d *document, step int, taken map[rollout.Ref]string) error {
+	at, spec := stepPath(step)+".experiment", d.spec
 	e := spec.Canary.Steps[step].Experiment
 	e.ProgressDeadlineSeconds = cmp.Or(e.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds)
 	if e.ProgressDeadlineSeconds <= spec.MinReadySeconds {
@@ -138,7 +134,7 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 	for i, t := range e.Templates {
 		field := fmt.Sprintf("%s.templates[%d]", at, i)
 		made := experiment.Template{ExperimentTemplate: t, Spec: spec, Release: "h1-0000000000", Step: step,
-			From: a.deployments[spec.Workload], Others: a.objects}
+			From: a.deployments[spec.Workload], Others: a.Objects}
 		if t.Selector != nil && !experiment.Matches(t.Selector, made.PodLabels()) {
 			return a.invalid(d.ref, field+".selector", "leave it out, or give the pods the labels in metadata.labels",
 				"does not match the labels of the template's pods")

@@ -16,7 +16,7 @@ var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // the full name by the name without hash
-	for _, object := range a.objects {
+	for _, object := range a.Objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
 			continue

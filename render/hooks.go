@@ -51,7 +51,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 			a.warn("%s is a hook that does not run at releases, and is left out", shortRef(o.Ref()))
 		}
 	}
-	a.hooked = slices.ContainsFunc(kept, hook.Is)
+	a.Hooked = slices.ContainsFunc(kept, hook.Is)
 	a.warnOfServices(kept)
 	return kept, nil
 }

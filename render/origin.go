@@ -107,7 +107,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	if kind == "Rollout" {
 		return a.document(rollout.Workload{Namespace: namespace, Name: name}) != nil
 	}
-	return slices.ContainsFunc(a.objects, func(o rollout.Object) bool {
+	return slices.ContainsFunc(a.Objects, func(o rollout.Object) bool {
 		return o.Kind() == kind && o.Name() == name && o.Namespace() == namespace
 	})
 }

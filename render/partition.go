@@ -12,7 +12,7 @@ func (a *assembly) describe(d *document) error {
 		return nil
 	}
 	ref := d.form.WorkloadRef
-	more := rollout.PartitionedOf(a.app)
+	more := rollout.PartitionedOf(a.App)
 	p, instead := rollout.FindPartitioned(more, ref.APIVersion, ref.Kind)
 	d.spec.Partition = p
 	isApps := slices.ContainsFunc(rollout.WorkloadKinds, func(k rollout.Ref) bool { return k.Kind == ref.Kind })

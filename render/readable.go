@@ -23,11 +23,11 @@ const newest = 36
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
 // error looks temporary.
 func (a *assembly) checkReadable() error {
-	return a.readAll(a.objects, func(r *typeReader, object rollout.Object) {
+	return a.readAll(a.Objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
 			r.ref = originOf(d)
 		}
-		r.minor = max(newest, minorOf(a.app))
+		r.minor = max(newest, minorOf(a.App))
 		r.readBuiltIn(object)
 	})
 }

@@ -164,12 +164,13 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	if err != nil {
 		return nil, orDepends(fs, app, err)
 	}
-	a := &assembly{origins: origins{fs, plan.file}, app: app, checkProvider: b.CheckProvider, warnings: plan.warnings}
+	a := &assembly{origins: origins{fs, plan.file}, Render: rollout.Render{App: app, Warnings: plan.warnings},
+		checkProvider: b.CheckProvider}
 	drawn, err := a.byChance(app, objects)
 	if err != nil {
 		return nil, err
 	}
-	if a.content, err = contentOf(app, objects); err != nil {
+	if a.Content, err = contentOf(app, objects); err != nil {
 		return nil, err
 	}
 	if objects, err = b.open(a, objects); err != nil {
@@ -185,24 +186,19 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 }
 
 // build returns a decryption error before other errors.
-func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
-	plan, objects, err := buildAll(fs, app)
-	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {
-		err = r
-	}
-	return plan, objects, err
-}
-
-func buildAll(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
+func build(fs *treeFS, app rollout.App) (plan plan, objects []rollout.Object, err error) {
+	defer func() {
+		if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {
+			err = r
+		}
+	}()
 	var listed []string
 	if app.Plain {
-		var err error
 		if listed, err = fs.plain(app); err != nil {
-			return plan{}, nil, err
+			return plan, nil, err
 		}
 	}
-	plan, err := inspect(fs, app)
-	if err != nil {
+	if plan, err = inspect(fs, app); err != nil {
 		return plan, nil, err
 	}
 	variables, err := fs.variables(app)
@@ -210,7 +206,6 @@ func buildAll(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 		return plan, nil, err
 	}
 	built, err := buildMap(fs, app.Path, plan)
-	var objects []rollout.Object
 	if err == nil {
 		objects, err = decode(fs, built, &plan, variables)
 	}

@@ -51,8 +51,8 @@ func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 // checkRoles refuses labels and annotations by role that the pod template has, and labels in a selector, because a
 // Service would then select other pods.
 func (a *assembly) checkRoles() error {
-	for i, d := range a.documents {
-		template := experiment.Template{Spec: a.specs[i], From: a.deployments[d.workload], Others: a.objects}
+	for _, d := range a.documents {
+		template := experiment.Template{Spec: d.spec, From: a.deployments[d.workload], Others: a.Objects}
 		for _, k := range d.roles {
 			if by := template.Uses(k.field, k.key); by != "" {
 				return a.invalid(d.ref, k.at, "use another name", "is also in %s", by)

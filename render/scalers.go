@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -10,7 +9,7 @@ import (
 // scale retargets a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. It removes spec.replicas,
 // except for a VPA.
 func (a *assembly) scale() {
-	for _, object := range a.objects {
+	for _, object := range a.Objects {
 		ref := object.Ref()
 		isVPA := ref.Group == "autoscaling.k8s.io" && ref.Kind == "VerticalPodAutoscaler"
 		target := object.Map("spec", "scaleTargetRef")
@@ -62,8 +61,8 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 		return
 	}
 	spec := deployment.Map("spec")
-	if i := slices.IndexFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == w }); i >= 0 {
-		a.specs[i].Replicas = nil
+	if d, staged := rollout.Find(a.documents, func(d *document) bool { return d.workload == w }); staged {
+		d.spec.Replicas = nil
 	}
 	if spec["replicas"] != nil {
 		a.warn("%s: replicas are ignored, because %s scales the workload; remove replicas from the manifest",

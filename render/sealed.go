@@ -80,10 +80,10 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 		return sealed, err
 	}
 	files := slices.Sorted(maps.Keys(a.fs.encrypted))
-	if err := openable(a.fs, a.app, files); err != nil {
+	if err := openable(a.fs, a.App, files); err != nil {
 		return nil, err
 	}
-	twin, err := again(a.fs, a.app, func(fs *treeFS) { fs.twin = true })
+	twin, err := again(a.fs, a.App, func(fs *treeFS) { fs.twin = true })
 	if err != nil {
 		return nil, dependsOn(files[0], ifBuilt)
 	}
@@ -91,11 +91,11 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	if twin, err = c.alike(sealed, twin, files[0], a.origins); err != nil {
 		return nil, err
 	}
-	if b.Unlock == nil || a.app.Sealed {
-		a.unopened = files
+	if b.Unlock == nil || a.App.Sealed {
+		a.Unopened = files
 		return keep(sealed, twin), nil
 	}
-	open, err := again(a.fs, a.app, func(fs *treeFS) { b.unlocks(fs, a.app) })
+	open, err := again(a.fs, a.App, func(fs *treeFS) { b.unlocks(fs, a.App) })
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err

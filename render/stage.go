@@ -26,7 +26,7 @@ func (a *assembly) stage(d *document) error {
 	if err := a.describe(d); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == d.workload }) {
+	if slices.ContainsFunc(a.documents, func(o *document) bool { return o.spec.Workload == d.workload }) {
 		return a.invalid(d.ref, "", "keep only one", "%s already has a Rollout", shortRef(d.workload.Ref()))
 	}
 	deployment, exists := a.deployments[d.workload]
@@ -37,7 +37,7 @@ func (a *assembly) stage(d *document) error {
 	case d.inline:
 		deployment = d.deployment()
 		a.deployments[d.workload] = deployment
-		a.objects = append(a.objects, deployment)
+		a.Objects = append(a.Objects, deployment)
 	case !exists:
 		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "%s is not in this app",
 			shortRef(d.workload.Ref()))
@@ -49,7 +49,6 @@ func (a *assembly) stage(d *document) error {
 		return err
 	}
 	d.spec.Workload, d.spec.Name = d.workload, d.ref.Name
-	a.specs = append(a.specs, d.spec)
 	return nil
 }
 

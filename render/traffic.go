@@ -120,9 +120,9 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 
 // checkTraffic writes all routes into copies, to find errors before a release.
 func (a *assembly) checkTraffic() error {
-	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
-	for i, spec := range a.specs {
-		d := a.documents[i]
+	all, made := traffic.NewObjects(a.Objects), map[rollout.Ref]*document{}
+	for _, d := range a.documents {
+		spec := d.spec
 		for _, s := range d.services() {
 			service := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: *s.name}
 			if err := all.Claim(service, "spec.selector", traffic.Route{Name: d.ref.Name}); err != nil {
@@ -137,7 +137,7 @@ func (a *assembly) checkTraffic() error {
 		}
 		routes := traffic.Stages(spec)
 		for _, route := range routes {
-			laid := traffic.NewObjects(a.objects)
+			laid := traffic.NewObjects(a.Objects)
 			if err := traffic.Overlay(laid, spec.Canary.Traffic.Routers, route); err != nil {
 				return a.blameTraffic(err, d)
 			}
@@ -150,7 +150,7 @@ func (a *assembly) checkTraffic() error {
 			return a.blameTraffic(err, d)
 		}
 	}
-	a.generated = slices.SortedFunc(maps.Keys(made), rollout.Ref.Compare)
+	a.Generated = slices.SortedFunc(maps.Keys(made), rollout.Ref.Compare)
 	return nil
 }
 
