@@ -50,18 +50,12 @@ type Builder func(rollout.App) (*rollout.Render, error)
 // Propose proposes apps that render. If cluster is "", it chooses a name.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
-	plain := map[string]Entry{}
-	for dir, d := range s.plain() {
-		plain[dir] = Entry{Directory: &d}
-	}
-	charts := s.charts()
-	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(charts)))
+	plain := s.plain()
+	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(s.charts())))
 	slices.Sort(roots)
 	of := rollout.Mapped(s.Given, func(g Given) string { return path.Join(markers[0], g.environment()) })
 	env := p.choose(slices.Concat(roots, s.ofFlux(), of))
-	for dir, h := range s.charts(append([]string{env, p.Cluster}, synonyms[env]...)...) {
-		plain[dir] = Entry{Helm: &h}
-	}
+	maps.Copy(plain, s.charts(append([]string{env, p.Cluster}, synonyms[env]...)...))
 	s.built(env, build)
 	if err := s.settle(tree); err != nil {
 		return p, err

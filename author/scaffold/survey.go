@@ -61,6 +61,7 @@ var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor
 // Look returns the survey of a tree.
 func Look(tree rollout.Tree) (Survey, error) {
 	l := &looker{tree: tree}
+	l.found.ConfigMaps, l.found.sources = map[string][]string{}, map[sourceRef]fluxSource{}
 	found := &l.found
 	err := l.folder("", 0)
 	slices.SortFunc(found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
@@ -204,19 +205,10 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)
 		}
-		whose := engineOf(group, h.Kind)
-		engine = cmp.Or(whose, engine)
-		switch whose {
-		case flux:
-			l.flux(name, text, h.Kind)
-		case argoCD:
-			l.argoCD(name, text, h)
-		}
+		engine = cmp.Or(engineOf(group, h.Kind), engine)
+		l.engineObject(name, text, engineOf(group, h.Kind), h)
 	}
 	if len(kinds) == 1 && kinds[0] == "ConfigMap" {
-		if l.found.ConfigMaps == nil {
-			l.found.ConfigMaps = map[string][]string{}
-		}
 		l.found.ConfigMaps[last.Metadata.Name] = append(l.found.ConfigMaps[last.Metadata.Name], name)
 	}
 	return engine, workload
@@ -234,37 +226,29 @@ func engineOf(group, kind string) string {
 	return ""
 }
 
-func (l *looker) flux(file, text, kind string) {
-	switch kind {
-	case "Kustomization":
+func (l *looker) engineObject(file, text, engine string, h head) {
+	switch engine + " " + h.Kind {
+	case flux + " Kustomization":
 		if g, is := fluxKustomizationIn(file, text); is {
 			l.found.Flux, l.found.Given = append(l.found.Flux, g.Path), append(l.found.Given, g)
 		}
-	case "HelmRelease":
+	case flux + " HelmRelease":
 		if g, is := helmReleaseIn(file, text); is {
 			l.found.Given = append(l.found.Given, g)
 		}
-	case "HelmRepository", "OCIRepository", "GitRepository":
+	case flux + " HelmRepository", flux + " OCIRepository", flux + " GitRepository":
 		var o fluxObject
 		if yaml.Unmarshal([]byte(text), &o) == nil && o.Spec.URL != "" {
-			if l.found.sources == nil {
-				l.found.sources = map[sourceRef]fluxSource{}
-			}
-			l.found.sources[sourceRef{kind, o.Metadata.Name}] = fluxSource{file, o.Spec.URL}
+			l.found.sources[sourceRef{h.Kind, o.Metadata.Name}] = fluxSource{file, o.Spec.URL}
 		}
-	}
-}
-
-func (l *looker) argoCD(file, text string, h head) {
-	switch h.Kind {
-	case "Application":
+	case argoCD + " Application":
 		for _, g := range applicationIn(file, text) {
 			l.found.Given = append(l.found.Given, g)
 			if g.chart == nil {
 				l.found.ArgoCD = append(l.found.ArgoCD, g.Path)
 			}
 		}
-	case "ApplicationSet":
+	case argoCD + " ApplicationSet":
 		l.found.LeftOut = append(l.found.LeftOut, LeftOut{file, "ApplicationSet " + h.Metadata.Name +
 			" is not read: list the folders that it deploys, with patterns such as apps/*"})
 	}
@@ -273,10 +257,8 @@ func (l *looker) argoCD(file, text string, h head) {
 // roots skips kustomizations that others use, or with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // deployed by Flux or Argo CD
-		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
-			delete(used, k.Path)
-		}
+	for _, deployed := range slices.Concat(s.Flux, s.ArgoCD) {
+		delete(used, deployed)
 	}
 	var roots []string
 	for _, k := range s.Kustomizations {
@@ -299,8 +281,8 @@ func (s Survey) used() map[string]bool {
 
 // plain returns the folders of plain manifests that are apps, with subfolders. It skips folders in a chart or
 // kustomization, and those that a kustomization uses.
-func (s Survey) plain() map[string]rollout.Directory {
-	apps := map[string]rollout.Directory{}
+func (s Survey) plain() map[string]Entry {
+	apps := map[string]Entry{}
 	for _, dir := range s.Plain {
 		taken := dir == "" || slices.ContainsFunc(s.Charts, func(c Chart) bool { return holds(c.Path, dir) })
 		below := false
@@ -309,8 +291,8 @@ func (s Survey) plain() map[string]rollout.Directory {
 				slices.ContainsFunc(k.Uses, func(used string) bool { return holds(dir, used) || holds(used, dir) })
 			below = below || holds(dir, k.Path)
 		}
-		for above, d := range apps {
-			taken = taken || d.Recurse && holds(above, dir)
+		for above, e := range apps {
+			taken = taken || e.Directory.Recurse && holds(above, dir)
 		}
 		if taken {
 			continue
@@ -318,7 +300,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 		more := func(other string) bool { return other != dir && holds(dir, other) }
 		d := rollout.Directory{Recurse: !below && slices.ContainsFunc(s.Plain, more)}
 		d.Exclude = s.noObjects(dir, d.Recurse)
-		apps[dir] = d
+		apps[dir] = Entry{Directory: &d}
 	}
 	return apps
 }
@@ -341,8 +323,8 @@ func holds(dir, name string) bool {
 }
 
 // charts returns apps' charts, without libraries and subcharts, with the first environment's value file.
-func (s Survey) charts(environments ...string) map[string]rollout.Helm {
-	apps := map[string]rollout.Helm{}
+func (s Survey) charts(environments ...string) map[string]Entry {
+	apps := map[string]Entry{}
 	for _, c := range s.Charts {
 		inOther := func(other Chart) bool { return other.Path != c.Path && holds(other.Path, c.Path) }
 		taken := c.Library || c.Path == "" || slices.ContainsFunc(s.Charts, inOther)
@@ -360,7 +342,7 @@ func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 				}
 			}
 		}
-		apps[c.Path] = h
+		apps[c.Path] = Entry{Helm: &h}
 	}
 	return apps
 }
