@@ -47,15 +47,6 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 				glob.Path, mostFolders).WithFix("remove folders that are no apps, or use a path that matches fewer folders")})
 			left = 0
 		}
-		if len(dirs) == 0 && glob.Directory != nil && !rollout.IsGlob(glob.Path) {
-			entry, found, err := tree.Lookup(glob.Path)
-			if err != nil {
-				return nil, nil, err
-			}
-			if found && entry.Kind == rollout.Dir { // an app even without manifests
-				dirs = []string{glob.Path}
-			}
-		}
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
 			if err != nil {
@@ -118,7 +109,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 		if err == nil && !is && entry.Directory != nil {
 			var found []string
 			found, err = manifests(tree, dir, *entry.Directory)
-			is = len(found) > 0
+			is = len(found) > 0 || !rollout.IsGlob(entry.Path) // a named folder is an app even without manifests
 		}
 		if err != nil || !is {
 			return nil, err
