@@ -95,9 +95,4 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	return true, nil
 }
 
-func segments(p string) []string {
-	if p == "" {
-		return nil
-	}
-	return strings.Split(p, "/")
-}
+func segments(p string) []string { return strings.FieldsFunc(p, func(r rune) bool { return r == '/' }) }

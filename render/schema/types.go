@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"strings"
@@ -147,10 +148,7 @@ func (m *maker) whole(f rollout.Field) node {
 }
 
 func (m *maker) duration(f rollout.Field) node {
-	least := f.Literal("min")
-	if least == nil {
-		least = 0
-	}
+	least := cmp.Or(f.Literal("min"), any(0))
 	span := strings.Trim(rollout.Formats()["span"].Pattern.String(), "^$")
 	s := either(node{"type": "integer", "minimum": least}, pattern(`^([0-9]+|`+span+`)$`))
 	if m.args {

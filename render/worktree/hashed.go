@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"crypto/sha1" // Git's file ids are SHA-1
-	"encoding/hex"
 	"fmt"
 	"sync"
 
@@ -38,10 +37,7 @@ func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
 	if err != nil {
 		return e, false, err
 	}
-	h := sha1.New()
-	_, _ = fmt.Fprintf(h, "blob %d\x00", len(content))
-	_, _ = h.Write(content)
-	id := hex.EncodeToString(h.Sum(nil))
+	id := fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(content), content)))
 	t.mu.Lock()
 	t.paths[id] = e.ID
 	t.mu.Unlock()
