@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"reflect"
@@ -22,11 +23,8 @@ func Compare(wasName string, was rollout.Object, nowName string, now rollout.Obj
 		was, now = hide(was, now, "before"), hide(now, was, "after")
 	}
 	before, err := document(was)
-	if err != nil {
-		return "", err
-	}
-	after, err := document(now)
-	if err != nil {
+	after, failed := document(now)
+	if err := cmp.Or(err, failed); err != nil {
 		return "", err
 	}
 	text := string(diff.Diff(wasName, before, nowName, after))

@@ -138,10 +138,8 @@ func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err er
 }
 
 func valueAt(n *kyaml.Node, field string) *kyaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == field {
-			return n.Content[i+1]
-		}
+	if found := kyaml.NewRNode(n).Field(field); found != nil {
+		return found.Value.YNode()
 	}
 	return &kyaml.Node{}
 }

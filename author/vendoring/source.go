@@ -38,11 +38,8 @@ func (p Pin) is(other Pin) bool {
 }
 
 // fetch fetches the locked version, or else the newest allowed.
-func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
-	var p Pin
-	var all files
+func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (p Pin, all files, err error) {
 	var keys signers
-	var err error
 	if s.Chart != nil {
 		if keys, err = readSigners(dir, s.Chart.Provenance); err != nil {
 			return p, nil, fmt.Errorf("%s: %w", s.Wants(), err)
