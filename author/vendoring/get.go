@@ -71,23 +71,19 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		return nil
 	}
 	res, err := client.Do(req)
-	if cause := context.Cause(ctx); cause != nil {
+	var body []byte
+	if err == nil {
+		defer func() { _ = res.Body.Close() }()
+		body, err = io.ReadAll(io.LimitReader(readFunc(func(p []byte) (int, error) {
+			listening.Reset(silence)
+			return res.Body.Read(p)
+		}), maxAnswer+1))
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
 		err = wrapped.Err // wrapped's text may contain secrets
-	}
-	if err != nil {
-		return answer{}, fmt.Errorf("%s%s: %w", req.URL.Host, req.URL.Path, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	heard := readFunc(func(p []byte) (int, error) {
-		listening.Reset(silence)
-		return res.Body.Read(p)
-	})
-	body, err := io.ReadAll(io.LimitReader(heard, maxAnswer+1))
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
 	}
 	if err == nil && len(body) > maxAnswer {
 		err = fmt.Errorf("is more than %d MiB", maxAnswer>>20)
