@@ -121,9 +121,7 @@ func newDashboardToken(s streams) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			token, digest := dashboard.NewToken()
-			_, err := fmt.Fprintf(s.out, "for the person:               %s\nfor the --dashboard-tokens file: %s\n", token,
-				digest)
-			return err
+			return s.say("for the person:               " + token + "\nfor the --dashboard-tokens file: " + digest)
 		},
 	}
 }

@@ -23,14 +23,19 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 		Spread:  adapters.Spread,
 		Cluster: source.cluster, Remote: remote, Branch: source.branch,
 		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
-		Log: func(problem error, done string) {
-			if problem != nil {
-				log.Warn("forge", "error", problem)
-				return
-			}
-			log.Info("forge", "done", done)
-		},
+		Log: logged(log, "forge", slog.LevelInfo),
 	})
+}
+
+// logged returns a function that logs problems as warnings, and other work at a level.
+func logged(log *slog.Logger, who string, level slog.Level) func(problem error, done string) {
+	return func(problem error, done string) {
+		if problem != nil {
+			log.Warn(who, "error", problem)
+			return
+		}
+		log.Log(context.Background(), level, who, "done", done)
+	}
 }
 
 // forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence

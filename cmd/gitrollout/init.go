@@ -182,10 +182,7 @@ func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffo
 		return nil, nil, err
 	}
 	files, notes, err := scaffold.Rollouts(tree, built)
-	for j, n := range notes {
-		notes[j] = "note     " + n
-	}
-	return files, notes, err
+	return files, rollout.Mapped(notes, func(n string) string { return "note     " + n }), err
 }
 
 func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
@@ -249,8 +246,6 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 	if c.dryRun {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out,
-		"next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n",
-		strings.Join(scaffold.Folders(files), " "), cluster, cluster)
-	return err
+	return c.say(fmt.Sprintf("next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s",
+		strings.Join(scaffold.Folders(files), " "), cluster, cluster))
 }

@@ -42,13 +42,7 @@ func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 			pages := forge.PagesOf(config, l.remote)
 			return notify.Links{Commit: pages.Commit, Branch: pages.Branch}
 		},
-		Log: func(problem error, done string) {
-			if problem != nil {
-				log.Warn("notifications", "error", problem)
-				return
-			}
-			log.Debug("notifications", "done", done)
-		},
+		Log: logged(log, "notifications", slog.LevelDebug),
 	})
 }
 

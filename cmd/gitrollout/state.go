@@ -57,23 +57,22 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session
 	return w, who, err
 }
 
-func (c *stateCommand) push(
-	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
-) error {
+// stateChange returns the changed files of the state branch; nil deletes a file.
+type stateChange = func(*git.Snapshot) (map[string][]byte, error)
+
+func (c *stateCommand) push(ctx context.Context, w *console.Session, subject string, change stateChange) error {
 	if c.dryRun {
-		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
-		return err
+		return c.say("nothing was pushed (--dry-run)")
 	}
 	id, err := c.commit(ctx, w, subject, change)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.Config().StateBranch)
-	return err
+	return c.say(fmt.Sprintf("pushed %s to %s", rollout.ShortID(id), w.Config().StateBranch))
 }
 
 func (c *stateCommand) commit(
-	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+	ctx context.Context, w *console.Session, subject string, change stateChange,
 ) (string, error) {
 	return slowly(c.streams, "pushing to "+w.Repo.Remote().String(),
 		func() (string, error) { return w.Record(ctx, subject, change) })
@@ -116,8 +115,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	if state == nil {
-		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and not older than the cluster's\n", app)
-		return err
+		return c.say(app + " needs no repair: its record is unedited, and not older than the cluster's")
 	}
 	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
 		return err
@@ -161,8 +159,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return &failure{code: exitCluster, err: err}
 	}
 	if uid == was {
-		_, err := fmt.Fprintf(c.out, "the state branch is for this cluster already (%s)\n", uid)
-		return err
+		return c.say(fmt.Sprintf("the state branch is for this cluster already (%s)", uid))
 	}
 	now := time.Now()
 	at := rollout.Cluster{Cluster: w.Cluster, UID: uid,
@@ -204,9 +201,8 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	now := time.Now().UTC()
 	archive := rollout.ArchiveBranch(w.Cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s would keep %s (--dry-run)\n",
-			w.Config().StateBranch, archive, rollout.ShortID(w.Heads.State))
-		return err
+		return c.say(fmt.Sprintf("%s would start anew, and %s would keep %s (--dry-run)", w.Config().StateBranch, archive,
+			rollout.ShortID(w.Heads.State)))
 	}
 	message := fmt.Sprintf("%s: compacted by %s\n\n", w.Cluster, who.Name) +
 		fmt.Sprintf("The former history is on the branch %s.\n\n", archive) +
@@ -217,7 +213,6 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.Config().StateBranch, rollout.ShortID(root),
-		archive, rollout.ShortID(w.Heads.State))
-	return err
+	return c.say(fmt.Sprintf("%s starts anew at %s; %s keeps %s", w.Config().StateBranch, rollout.ShortID(root), archive,
+		rollout.ShortID(w.Heads.State)))
 }
