@@ -3,16 +3,24 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/program"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // resolve sets missing flags from environment, working copy and the only cluster.
@@ -108,4 +116,98 @@ func quoted(word string) string {
 func openDir(dir string) (worktree.Dir, error) {
 	tree, err := worktree.Open(dir)
 	return tree, withCode(exitUsage, err)
+}
+
+func (o *sourceOptions) options() (git.Options, error) {
+	auth, err := o.auth()
+	if err != nil {
+		return git.Options{}, &failure{code: exitUsage, err: err}
+	}
+	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys,
+		Identity: o.who, Refs: o.refs}
+	if file := o.signing(); file != "" {
+		s := signer(file)
+		if _, err := s.Read(); err != nil {
+			return git.Options{}, &failure{code: exitUsage, err: err}
+		}
+		opts.Sign = s.Sign
+	}
+	return opts, nil
+}
+
+// signing returns the signing key's file, or "".
+func (o *sourceOptions) signing() string {
+	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
+}
+
+// auth returns credentials of flags and environment, not of the repository's URL.
+func (o *sourceOptions) auth() (wire.Auth, error) {
+	a := o.access
+	if u, err := url.Parse(a.Proxy); err == nil && u.User != nil {
+		return a, errors.New("--git-proxy contains credentials, which all users of this machine could read: " +
+			"put the URL into HTTPS_PROXY")
+	}
+	err := a.Complete(os.Getenv, time.Now)
+	return a, err
+}
+
+// checkArgument refuses a password in --repo: all users can read command lines.
+func checkArgument(repo string) error {
+	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
+		if _, has := u.User.Password(); has {
+			return usagef("--repo has a password in it, which all users of this machine could read: " +
+				"put that URL into GITROLLOUT_REPO, or the password into GITROLLOUT_GIT_TOKEN_FILE; see: gitrollout help environment")
+		}
+	}
+	return nil
+}
+
+func signer(file string) *git.Signer {
+	return &git.Signer{File: file, Passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
+}
+
+func openWorld(ctx context.Context, from *sourceOptions, s streams) (w *console.Session, err error) {
+	if *from, err = from.resolve(ctx, s); err != nil {
+		return nil, err
+	}
+	repo, err := from.open(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	w = console.New(worldOptions(*from, repo, s))
+	_, err = slowly(s, "reading "+repo.Remote().String(), func() (bool, error) { return w.Refresh(ctx) })
+	return w, err
+}
+
+func openRepository(ctx context.Context, options git.Options) (*adapters.Repository, error) {
+	repo, err := git.Open(ctx, options)
+	return &adapters.Repository{Repo: repo}, withCode(exitUsage, err)
+}
+
+func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) console.Options {
+	return console.Options{
+		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s), Own: protected(),
+		Now: time.Now, Command: from.command,
+	}
+}
+
+func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
+	o := worldOptions(from, repo, s)
+	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
+		o.Signers, o.Unsigned = from.keys.Accepted().Commits, "nothing is pushed until a signed commit is on top"
+	}
+	return &console.Records{Options: o}
+}
+
+type dashActor struct{ *console.Records }
+
+// Act implements dashboard.Actor.
+func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
+	ctx, cancel := adapters.Outlive(ctx) // continue if the user closes the page
+	defer cancel()
+	said, err := d.Records.Act(ctx, who, app, a)
+	if err != nil {
+		return "", errors.New(message(err)) // the commands' text
+	}
+	return said, nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,9 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/gitstore"
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
@@ -189,4 +196,59 @@ func (l *loop) startBackground() (stop func()) {
 		stopNotifier()
 		stopForge()
 	}
+}
+
+func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
+	return measure.New(ctx, measure.Options{
+		Deps: provider.Deps{
+			Client: call.ClientsWithin(keys.reach()), Agent: call.Clients(),
+			Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: l.client, Now: time.Now,
+			Getenv: os.Getenv, ReadFile: os.ReadFile,
+		},
+		Own: protected(), As: keys.as, Touch: func(app string) { l.Touch(app) },
+		Trouble: func(app, metric string, err error) {
+			log.Warn("measurement", "app", app, "metric", metric, "error", err)
+		},
+	})
+}
+
+// ownSecrets returns a function that reads a Secret. Namespace "" is gitrollout's own. In others, a Secret needs label,
+// unless it is "", with the value "true".
+func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
+	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
+		if namespace == "" {
+			return client.SecretData(cluster.As(ctx, ""), ownNamespace("default"), name, "")
+		}
+		return client.SecretData(ctx, namespace, name, label)
+	}
+}
+
+// newNotifier uses its own connection to Git.
+func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // cannot fail
+	deps := serviceDeps(l.client)
+	store := &gitstore.Store{Repo: l.created.Beside(), Cluster: l.source.cluster}
+	return worker.New(worker.Options{
+		Spread: adapters.Spread,
+		ID:     writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
+		Update: store.Update, History: store.Recorded,
+		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
+			err = service.Send(ctx, deps, r, m)
+			if failed := new(service.Failure); errors.As(err, &failed) {
+				final, after = failed.Final, failed.After
+			}
+			return final, after, err
+		},
+		ProfileOf: service.ProfileOf, Now: time.Now,
+		Links: func(config *rollout.Forge) notify.Links {
+			pages := forge.PagesOf(config, l.remote)
+			return notify.Links{Commit: pages.Commit, Branch: pages.Branch}
+		},
+		Log: logged(log, "notifications", slog.LevelDebug),
+	})
+}
+
+func serviceDeps(client *cluster.Client) service.Deps {
+	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client, ""), Getenv: os.Getenv, ReadFile: os.ReadFile}
 }
