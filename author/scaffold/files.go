@@ -226,11 +226,7 @@ func asLines(text string) string {
 	if yaml.Unmarshal([]byte(text), &k) != nil {
 		return text
 	}
-	lines := "resources:"
-	for _, r := range k.Resources {
-		lines += "\n- " + render.Quoted(r)
-	}
-	return lines
+	return strings.Join(append([]string{"resources:"}, rollout.Mapped(k.Resources, render.Quoted)...), "\n- ")
 }
 
 // kustomizationWith adds resources, or returns a zero File for plain manifests.
@@ -254,20 +250,16 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is not a list of one line per entry",
 				Fix: "write one line for each entry, or add these entries yourself: " + strings.Join(lines, ", ")}
 		}
-		var added strings.Builder
-		indent := ""
+		item := "- "
 		if at != nil && at[6] >= 0 {
-			indent = text[at[6]:at[7]]
+			item = text[at[6]:at[7]] + item // indented
 		}
-		for _, l := range lines {
-			added.WriteString(indent + "- " + l + "\n")
-		}
+		added := item + strings.Join(lines, "\n"+item) + "\n"
 		if at == nil {
-			return File{Path: file, Changes: true, Content: strings.TrimRight(text, "\n") + "\nresources:\n" +
-				added.String()}, nil
+			return File{Path: file, Changes: true, Content: strings.TrimRight(text, "\n") + "\nresources:\n" + added}, nil
 		}
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
-		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
+		return File{Path: file, Changes: true, Content: text[:end] + added + text[end:]}, nil
 	}
 	return File{}, nil // plain manifests
 }

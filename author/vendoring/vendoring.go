@@ -229,16 +229,13 @@ func Folders(at string) (dirs []string, err error) {
 		}
 		return nil
 	})
-	var foreign []string
-	for _, dir := range dirs {
-		for _, other := range dirs {
-			below, isBelow := filepath.Rel(dir, other)
-			if isBelow == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below)) {
-				foreign = append(foreign, other)
-			}
-		}
+	isForeign := func(other string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			below, err := filepath.Rel(dir, other)
+			return err == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below))
+		})
 	}
-	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
+	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
 }
 
 func brings(dir, below string) bool {
