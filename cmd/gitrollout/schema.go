@@ -12,13 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-type schemaCommand struct {
-	streams
-	write string
-}
-
 func newSchema(s streams) *cobra.Command {
-	c := &schemaCommand{streams: s}
+	var folder string
 	cmd := &cobra.Command{
 		Use:   "schema [KIND]",
 		Short: "Print the JSON Schema of a kind of document, for editors",
@@ -37,21 +32,21 @@ all that depends on the rest of the repository.`,
   gitrollout schema --write .gitrollout/schemas`,
 		Args:      atMostOne("kind"),
 		ValidArgs: schema.Names(),
-		RunE:      func(_ *cobra.Command, args []string) error { return c.run(args) },
+		RunE:      func(_ *cobra.Command, args []string) error { return printSchemas(s, folder, args) },
 	}
-	cmd.Flags().StringVar(&c.write, "write", "", "write into this `folder` instead")
+	cmd.Flags().StringVar(&folder, "write", "", "write into this `folder` instead")
 	return cmd
 }
 
-func (c *schemaCommand) run(args []string) error {
+func printSchemas(s streams, folder string, args []string) error {
 	names := schema.Names()
 	if len(args) == 1 {
 		names = args
 	}
-	if len(args) == 0 && c.write == "" {
+	if len(args) == 0 && folder == "" {
 		longest := len(slices.MaxFunc(names, func(a, b string) int { return len(a) - len(b) }))
 		for _, name := range names {
-			if _, err := fmt.Fprintf(c.out, "%s  %s\n", terminal.Pad(name, longest), schema.Title(name)); err != nil {
+			if _, err := fmt.Fprintf(s.out, "%s  %s\n", terminal.Pad(name, longest), schema.Title(name)); err != nil {
 				return err
 			}
 		}
@@ -62,10 +57,10 @@ func (c *schemaCommand) run(args []string) error {
 		if err != nil {
 			return usagef("%v", err)
 		}
-		if c.write == "" {
-			_, err = c.out.Write(data)
-		} else if err = os.MkdirAll(c.write, 0o755); err == nil {
-			err = os.WriteFile(filepath.Join(c.write, name+".json"), data, 0o644)
+		if folder == "" {
+			_, err = s.out.Write(data)
+		} else if err = os.MkdirAll(folder, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(folder, name+".json"), data, 0o644)
 		}
 		if err != nil {
 			return err
