@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/program"
+	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // trustOptions are flags, because an attacker might change settings in Git.
@@ -84,4 +90,122 @@ func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 		_, err := tree.(*git.Snapshot).SignedBy(keys.Accepted().State)
 		return err
 	}
+}
+
+func policyFileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "policy", "",
+		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
+}
+
+// policyOptions select a file, perhaps on a branch.
+type policyOptions struct {
+	file string
+	ref  string // BRANCH:PATH
+}
+
+func (o *policyOptions) register(cmd *cobra.Command) {
+	policyFileFlag(cmd, &o.file)
+	cmd.Flags().StringVar(&o.ref, "policy-ref", "",
+		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
+}
+
+// check refuses an invalid file, --policy with --policy-ref, and a policy on the users' branch.
+func (o *policyOptions) check(users string) error {
+	branch, path, found := strings.Cut(o.ref, ":")
+	switch {
+	case o.file != "" && o.ref != "":
+		return usagef("--policy and --policy-ref exclude each other")
+	case o.ref != "" && (!found || branch == "" || path == ""):
+		return usagef("--policy-ref %q is not branch:path; write platform:policy/prod.yaml", o.ref)
+	case o.ref != "" && branch == users:
+		return usagef("--policy-ref names branch %s, the branch of the apps; name a branch of the platform team", branch)
+	}
+	_, err := readPolicy(o.file)
+	return err
+}
+
+func readPolicy(file string) (*rollout.Policy, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("--policy: %v", err)
+	}
+	return rollout.ParsePolicy(file, data)
+}
+
+// edges returns functions for the policy and the promotions' approval, each nil if no flag requires it.
+func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
+	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
+) {
+	if o != (policyOptions{}) {
+		policy = (&adapters.Policy{File: o.file, Ref: o.ref, Repo: repo, Keys: keys}).Read
+	}
+	if policy != nil || keys.Files().Promoters != "" {
+		approve = adapters.Approver(repo, keys)
+	}
+	return policy, approve
+}
+
+// vouchOptions select the parents of signed commits, because a signed commit approves all ancestors.
+type vouchOptions struct {
+	vouch bool
+	keys  trustOptions
+}
+
+func (o *vouchOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&o.vouch, "vouch", false, "with --signing-key: sign on top of commits without an allowed signature")
+	flags.StringVar(&o.keys.Commits, "verify-commits", "",
+		"with --signing-key: the allowed SSH keys, in this `file` "+
+			"(default: git's gpg.ssh.allowedSignersFile); the signing key counts as well")
+	flags.StringVar(&o.keys.Keyring, "verify-keyring", "",
+		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
+}
+
+// verifier returns a signed commit's parent's verifier, or nil.
+func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
+	if source.signing() == "" || o.vouch {
+		return nil, nil
+	}
+	if o.keys.Commits == "" { // if git has none either, the field stays empty
+		o.keys.Commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
+	}
+	own, err := signer(source.signing()).Read()
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: err}
+	}
+	either := anyOf{sign.Policy{SSH: own.Signers("you")}}
+	keys, err := o.keys.open()
+	if keys != nil {
+		either = append(either, keys.Accepted().Commits)
+	}
+	return either, err
+}
+
+// openToSign opens a session for pushes, with the check for signed commits.
+func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
+	signers, err := vouch.verifier(ctx, *from)
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWorld(ctx, from, s)
+	if err == nil {
+		w.Signers, w.Unsigned = signers, "look at them (git show), then repeat this with --vouch"
+	}
+	return w, err
+}
+
+// anyOf accepts a commit that any verifier accepts.
+type anyOf []git.Verifier
+
+// Verify implements git.Verifier.
+func (a anyOf) Verify(commit []byte) (who string, err error) {
+	for _, v := range a {
+		if who, err = v.Verify(commit); err == nil {
+			return who, nil
+		}
+	}
+	return "", err
 }
