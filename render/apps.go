@@ -103,7 +103,7 @@ func LinkedApp(dir string) *rollout.InvalidError {
 const mostFolders = 20_000
 
 // expand decrements left for each folder that a wildcard matches, and stops below 0.
-func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
+func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) (out []string, err error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
 		if err == nil && !is && entry.Helm != nil {
@@ -130,7 +130,6 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	if err != nil {
 		return nil, err
 	}
-	var out []string
 	for _, e := range entries {
 		if matched, err := path.Match(glob[0], e.Name); err != nil || !matched || e.Kind != rollout.Dir {
 			continue // ParseConfig has refused invalid patterns

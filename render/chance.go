@@ -16,7 +16,7 @@ import (
 // comparisons omit these Secrets' data (rollout.Object.Told).
 
 // byChance returns the indices of Secrets with random values. Any other random object is an InvalidError.
-func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
+func (o origins) byChance(app rollout.App, objects []rollout.Object) (drawn []int, err error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
 			return nil, err
@@ -33,7 +33,6 @@ func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, err
 	if err != nil || len(others) != len(objects) {
 		return nil, first
 	}
-	var drawn []int
 	for i, object := range objects {
 		switch {
 		case reflect.DeepEqual(object, others[i]):

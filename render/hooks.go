@@ -82,11 +82,10 @@ var (
 )
 
 // withNames names hook Jobs by generateName, because kustomize needs a name.
-func withNames(data []byte) []byte {
+func withNames(data []byte) (out []byte) {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data
 	}
-	var out []byte
 	begins := 0
 	for _, at := range append(between.FindAllIndex(data, -1), []int{len(data), len(data)}) {
 		out = append(append(out, withName(data[begins:at[0]])...), data[at[0]:at[1]]...)

@@ -44,11 +44,10 @@ func (s *shape) add(more shape) {
 
 // sound refuses YAML that kustomize could not print as JSON in limited memory and time. For values such as .nan,
 // kustomize calls log.Fatal. For a whole file, field is "".
-func (in *inspector) sound(file, field string, content []byte) error {
+func (in *inspector) sound(file, field string, content []byte) (err error) {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
 	if !ok {
-		var err error
 		if known, err = measure(file, field, content); err != nil {
 			return err
 		}
@@ -74,8 +73,7 @@ func (in *inspector) sound(file, field string, content []byte) error {
 // separator splits documents as kustomize does (kyaml/kio).
 var separator = regexp.MustCompile(`\n---.*\n`)
 
-func splitDocuments(text string) []string {
-	var docs []string
+func splitDocuments(text string) (docs []string) {
 	at := 0
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for _, loc := range separator.FindAllStringIndex(text, -1) {
@@ -85,8 +83,7 @@ func splitDocuments(text string) []string {
 	return append(docs, text[at:])
 }
 
-func measure(file, field string, content []byte) (shape, error) {
-	var total shape
+func measure(file, field string, content []byte) (total shape, err error) {
 	line := 0
 	for _, text := range splitDocuments(string(content)) {
 		var doc kyaml.Node

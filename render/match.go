@@ -16,8 +16,7 @@ type routeReader struct {
 	traffic *rollout.Traffic // nil without a router
 }
 
-func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
-	var route *rollout.ManagedRoute
+func (r routeReader) read(at string, form *stepForm) (route *rollout.ManagedRoute) {
 	switch {
 	case form.HeaderRoute != nil:
 		route = &rollout.ManagedRoute{Name: form.HeaderRoute.Name}

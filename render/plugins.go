@@ -95,10 +95,8 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 		}
 		return nil
 	}
-	kind, _ := config["kind"].(string)
-	version, _ := config["apiVersion"].(string)
-	meta, _ := config["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
+	o := rollout.Object(config)
+	kind, version, annotations := o.Kind(), o.APIVersion(), o.Map("metadata", "annotations")
 	fix := "use a built-in transformer (apiVersion: builtin), or commit the output of the plugin"
 	if decrypts.MatchString(version + " " + kind) {
 		fix = "encrypt the Secret with SOPS, list the file in resources, and set decryption in the app's entry of " +
@@ -172,8 +170,7 @@ func (in *inspector) configPath(at referrer, key, value string) error {
 	}
 }
 
-func decodeDocuments(content []byte) ([]*kyaml.Node, error) {
-	var docs []*kyaml.Node
+func decodeDocuments(content []byte) (docs []*kyaml.Node, err error) {
 	for _, text := range splitDocuments(string(content)) {
 		doc, err := kyaml.Parse(text)
 		if err != nil {

@@ -60,12 +60,11 @@ func differences(base, head *rollout.Render) (all []Object) {
 	return all
 }
 
-func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
+func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) (found rollout.Object) {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil
 	}
 	stem := func(name string) string { return generatedSuffix.ReplaceAllString(name, "") }
-	var found rollout.Object
 	for other, o := range before {
 		if after[other] != nil || other.Kind != ref.Kind || other.Group != ref.Group || other.Namespace != ref.Namespace ||
 			!generatedSuffix.MatchString(other.Name) || stem(other.Name) != stem(ref.Name) {

@@ -120,11 +120,9 @@ func Of(in Input) (App, bool) {
 		a.From, a.To, a.Notes = serving(in), in.Head.Render.Release(), madeOnce(in.Base.Render, in.Head.Render)
 		return a, len(a.Notes) > 0
 	}
-	has := 0
+	has := len(in.Base.Render.ByRef())
 	if in.State != nil {
 		has = len(in.State.Inventory)
-	} else if in.Base.Render != nil {
-		has = len(in.Base.Render.Objects)
 	}
 	if err := strategies.Emptied(in.Head.Render, has); err != nil {
 		a.Change, a.Error = Invalid, rollout.ProblemOf(err)

@@ -106,12 +106,11 @@ func (p *Plan) WithoutDiffs() {
 }
 
 // Plan plans an app. It returns false without a change.
-func (s *Sides) Plan(name string) (App, bool, error) {
+func (s *Sides) Plan(name string) (app App, changed bool, err error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name), Traffic: s.Traffic}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
 		in.App, _ = s.Before.Find(name)
 	}
-	var err error
 	if in.Base, err = s.side(s.Before, name); err != nil {
 		return App{}, false, err
 	}
@@ -127,7 +126,7 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	if in.Files, err = s.differing(in); err != nil {
 		return App{}, false, err
 	}
-	app, changed := Of(in)
+	app, changed = Of(in)
 	if !changed || in.Head.Render == nil || s.strict == nil {
 		return app, changed, nil
 	}

@@ -52,15 +52,13 @@ func (f File) Write(dir string) error {
 
 // Folders returns the folders to add to Git: .gitrollout and the apps'.
 func Folders(files []File) []string {
-	set := map[string]bool{}
-	for _, f := range files {
-		if dir, _, inside := strings.Cut(f.Path, "/"); inside && dir == ".gitrollout" {
-			set[dir] = true
-		} else {
-			set[path.Dir(f.Path)] = true
+	dirs := rollout.Mapped(files, func(f File) string {
+		if strings.HasPrefix(f.Path, ".gitrollout/") {
+			return ".gitrollout"
 		}
-	}
-	return slices.Sorted(maps.Keys(set))
+		return path.Dir(f.Path)
+	})
+	return slices.Compact(slices.Sorted(slices.Values(dirs)))
 }
 
 // ConfigFile returns the proposed configuration.

@@ -232,10 +232,8 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 
 func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
-	if err != nil || len(apps) != len(want) {
-		return false
-	}
-	return !slices.ContainsFunc(apps, func(a rollout.App) bool { return !slices.Contains(want, a.Path) })
+	isOther := func(a rollout.App) bool { return !slices.Contains(want, a.Path) }
+	return err == nil && len(apps) == len(want) && !slices.ContainsFunc(apps, isOther)
 }
 
 func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {

@@ -255,12 +255,11 @@ func (l *looker) engineObject(file, text, engine string, h head) {
 }
 
 // roots skips kustomizations that others use, or with engines' objects.
-func (s Survey) roots() []string {
+func (s Survey) roots() (roots []string) {
 	used := s.used()
 	for _, deployed := range slices.Concat(s.Flux, s.ArgoCD) {
 		delete(used, deployed)
 	}
-	var roots []string
 	for _, k := range s.Kustomizations {
 		if !used[k.Path] && !k.Component && k.Engine == "" && k.Path != "" {
 			roots = append(roots, k.Path)

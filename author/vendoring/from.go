@@ -71,10 +71,9 @@ func From(dir *os.Root) (said []string, err error) {
 }
 
 // kustomization returns fs.ErrNotExist if there is none.
-func (f *from) kustomization(dir *os.Root) error {
+func (f *from) kustomization(dir *os.Root) (err error) {
 	var file string
 	var text []byte
-	var err error
 	for _, file = range kustomizations {
 		if text, err = dir.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
 			break

@@ -13,7 +13,7 @@ type WorkingCopy string
 
 // Clean returns an error if the working copy has changes, because a proposal would include these changes.
 func (w WorkingCopy) Clean(ctx context.Context) error {
-	changes, err := w.git(ctx, "", "status", "--porcelain")
+	changes, err := w.git(ctx, nil, "status", "--porcelain")
 	if err == nil && changes != "" {
 		return errors.New("the working copy has changes, which the proposal would include: commit or stash these changes")
 	}
@@ -30,7 +30,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	defer func() { _ = os.RemoveAll(temp) }()
 	git := func(args ...string) (out string) {
 		if err == nil {
-			out, err = w.git(ctx, filepath.Join(temp, "index"), args...)
+			out, err = w.git(ctx, []string{"GIT_INDEX_FILE=" + filepath.Join(temp, "index")}, args...)
 		}
 		return out
 	}
@@ -41,7 +41,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	if err != nil || tree == was {
 		return "", err
 	}
-	if _, missing := w.git(ctx, "", "fetch", "--quiet", "origin", branch); missing == nil {
+	if _, missing := w.git(ctx, nil, "fetch", "--quiet", "origin", branch); missing == nil {
 		there := git("rev-parse", "FETCH_HEAD")
 		if git("rev-parse", "FETCH_HEAD^{tree}") == tree && git("rev-parse", "FETCH_HEAD^") == head {
 			return there, err
@@ -52,15 +52,11 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 
 // Push forces origin's branch to a commit.
 func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
-	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
+	_, err := w.git(ctx, nil, "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
 	return err
 }
 
-func (w WorkingCopy) git(ctx context.Context, index string, args ...string) (string, error) {
-	var env []string
-	if index != "" {
-		env = append(env, "GIT_INDEX_FILE="+index)
-	}
+func (w WorkingCopy) git(ctx context.Context, env []string, args ...string) (string, error) {
 	out, err := runGit(ctx, []string{"-C", string(w)}, env, args...)
 	return strings.TrimSpace(out), err
 }

@@ -60,10 +60,9 @@ func (o *hookOptions) register(cmd *cobra.Command) {
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
-func (o *hookOptions) secret() (string, error) {
+func (o *hookOptions) secret() (secret string, err error) {
 	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
 	if o.secretFile != "" {
-		var err error
 		if text, err = os.ReadFile(o.secretFile); err != nil {
 			return "", usagef("--webhook-secret-file: %v", err)
 		}

@@ -33,7 +33,7 @@ below a line that counts all.`,
   gitrollout list -n shop -l team=checkout --sort age
   gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
 		ValidArgsFunction: s.completeApps(),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f.Names = args
 			if err := f.Check(); err != nil {
 				return usagef("%v", err)
@@ -41,7 +41,6 @@ below a line that counts all.`,
 			if c.selector != "" && c.clusterOnly {
 				return usagef("--cluster-only and --selector exclude each other: the labels are in Git")
 			}
-			var err error
 			if f.Labels, err = labelled(c.selector); err != nil {
 				return err
 			}

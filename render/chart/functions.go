@@ -122,9 +122,8 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 }
 
 // differences returns differing objects. An object in only one render is an InvalidError.
-func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
+func (f *functions) differences(c *helm.Chart, first, second []Document) (all []Chance, err error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
-	var all []Chance
 	for i, d := range first {
 		var other Document
 		if i < len(second) {

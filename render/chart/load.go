@@ -75,8 +75,7 @@ func load(files []File) (*helm.Chart, error) {
 
 type unpacker struct{ files, size int }
 
-func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
-	var all []*archive.BufferedFile
+func (u *unpacker) unpack(files []File) (all []*archive.BufferedFile, err error) {
 	for _, f := range files {
 		if u.files++; u.files > MaxFiles {
 			return nil, tooMuch("files", MaxFiles)

@@ -68,10 +68,9 @@ func Is(content []byte) bool {
 }
 
 // Read reads an encrypted file, or returns nil. Its errors contain no values.
-func Read(name string, content []byte) (*File, error) {
+func Read(name string, content []byte) (_ *File, err error) {
 	f := &File{}
 	var notes map[string]any
-	var err error
 	trimmed := bytes.TrimSpace(content)
 	switch {
 	case bytes.HasPrefix(trimmed, []byte("{")):
@@ -224,18 +223,14 @@ func (f *File) note(notes map[string]any) (err error) {
 }
 
 func entries(v any) (all []map[string]any) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			if m, is := e.(map[string]any); is {
-				all = append(all, m)
-			}
-		}
-	case map[string]any:
-		for i := range len(v) {
-			if m, is := v[fmt.Sprint(i)].(map[string]any); is {
-				all = append(all, m)
-			}
+	list, _ := v.([]any)
+	numbered, _ := v.(map[string]any) // see place
+	for i := range len(numbered) {
+		list = append(list, numbered[fmt.Sprint(i)])
+	}
+	for _, e := range list {
+		if m, is := e.(map[string]any); is {
+			all = append(all, m)
 		}
 	}
 	return all

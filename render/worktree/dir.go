@@ -54,13 +54,12 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 }
 
 // ReadDir implements rollout.Tree.
-func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
+func (t Dir) ReadDir(name string) (entries []rollout.Entry, err error) {
 	name = cmp.Or(name, ".")
 	listed, err := fs.ReadDir(t.root.FS(), name)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", name, err)
 	}
-	var entries []rollout.Entry
 	for _, l := range listed {
 		if name == "." && l.Name() == ".git" {
 			continue
