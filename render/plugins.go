@@ -81,9 +81,6 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 // decrypts matches plugins for encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
-// functionAnnotations mark a KRM function, which would start a container or program.
-var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
-
 func (in *inspector) config(at referrer, config map[string]any) error {
 	if items, ok := config["items"].([]any); ok {
 		for _, item := range items {
@@ -102,7 +99,7 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 		fix = "encrypt the Secret with SOPS, list the file in resources, and set decryption in the app's entry of " +
 			"config.yaml (docs/encrypted-secrets.md); never commit the Secret in clear text"
 	}
-	for _, key := range functionAnnotations {
+	for _, key := range []string{"config.kubernetes.io/function", "config.k8s.io/function"} {
 		if _, ok := annotations[key]; ok {
 			return at.invalid(fix, "%s is a KRM function (%s): rendering runs no programs and no containers", kind, key)
 		}
@@ -117,8 +114,12 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are plugins' fields that name files, in lower case: Go's JSON decoder ignores case.
-var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
+// fieldChecks has plugins' fields that name files or have patches, in lower case: Go's JSON decoder ignores case.
+var fieldChecks = map[string]func(in *inspector, at referrer, value string) error{
+	"patch": (*inspector).inline, "patches": (*inspector).inline, "jsonop": (*inspector).inline,
+	"path": (*inspector).yamlFile, "targetfilepath": (*inspector).yamlFile, "paths": (*inspector).patchText,
+	"files": (*inspector).keyed, "env": (*inspector).data, "envs": (*inspector).data,
+}
 
 // configPaths checks fields that name files. Only a ReplacementTransformer has nested ones.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
@@ -149,25 +150,12 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-var patchKeys = []string{"patch", "patches", "jsonop"}
-
 func (in *inspector) configPath(at referrer, key, value string) error {
-	if slices.Contains(patchKeys, key) {
-		return in.inline(at, value)
-	}
-	if !slices.Contains(pathKeys, key) || value == "" {
+	check, is := fieldChecks[key]
+	if !is || value == "" {
 		return nil
 	}
-	switch key {
-	case "files":
-		return in.keyed(at, value)
-	case "env", "envs":
-		return in.data(at, value)
-	case "paths":
-		return in.patchText(at, value)
-	default:
-		return in.yamlFile(at, value)
-	}
+	return check(in, at, value)
 }
 
 func decodeDocuments(content []byte) (docs []*kyaml.Node, err error) {
