@@ -51,23 +51,19 @@ func (d *document) readArgument(at string, a *argument) {
 	case a.ValueFrom == nil && a.Value == nil:
 		d.Fail(at, "give value or valueFrom", "has no value")
 	case a.ValueFrom != nil && a.ValueFrom.FieldRef != nil:
-		path := a.ValueFrom.FieldRef.FieldPath
-		text, ok := fieldAt(d.object, path)
-		if !ok && (strings.HasPrefix(path, "metadata.labels[") || strings.HasPrefix(path, "metadata.annotations[")) {
-			d.Warn(at+".valueFrom.fieldRef.fieldPath",
-				"this Rollout has no field %q: until the field is added, metrics that use it cannot be measured", path)
-			return
-		}
-		switch {
-		case !ok && strings.HasPrefix(path, "status."):
-			d.Fail(at+".valueFrom.fieldRef.fieldPath", "name a field of its metadata or spec",
-				"%q is in the status, which a Rollout in Git does not have", path)
-		case !ok:
-			d.Fail(at+".valueFrom.fieldRef.fieldPath",
-				"name a text, number or label of the Rollout, such as metadata.labels['region']",
+		path, at := a.ValueFrom.FieldRef.FieldPath, at+".valueFrom.fieldRef.fieldPath"
+		switch text, has := fieldAt(d.object, path); {
+		case has:
+			a.Value = &text
+		case strings.HasPrefix(path, "metadata.labels["), strings.HasPrefix(path, "metadata.annotations["):
+			d.Warn(at, "this Rollout has no field %q: until the field is added, metrics that use it cannot be measured", path)
+		case strings.HasPrefix(path, "status."):
+			d.Fail(at, "name a field of its metadata or spec", "%q is in the status, which a Rollout in Git does not have",
+				path)
+		default:
+			d.Fail(at, "name a text, number or label of the Rollout, such as metadata.labels['region']",
 				"%q is not in this Rollout", path)
 		}
-		a.Value = &text
 	}
 }
 

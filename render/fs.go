@@ -29,8 +29,6 @@ const (
 	maxHops  = 40 // as in Linux
 )
 
-const lfsPointer = "version https://git-lfs.github.com/spec/"
-
 // Marks are recorded results of lookups. Folders share a mark, because a closure records paths below them.
 const (
 	markAbsent = ""
@@ -214,7 +212,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 		return nil, f.refuse(real, fmt.Sprintf("is %d bytes, more than the %d that one file may have", len(content),
 			maxFile), "split it")
 	}
-	if bytes.HasPrefix(content, []byte(lfsPointer)) {
+	if bytes.HasPrefix(content, []byte("version https://git-lfs.github.com/spec/")) {
 		return nil, f.refuse(real, "is a pointer of Git LFS, and its content is not in this repository",
 			"commit the file itself: git lfs untrack "+real+", and git add --renormalize "+real)
 	}

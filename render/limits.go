@@ -112,10 +112,7 @@ func shiftLine(text string, by int) string {
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
 	}
 	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
-		n, err := strconv.Atoi(strings.TrimPrefix(s, "line "))
-		if err != nil {
-			return s
-		}
+		n, _ := strconv.Atoi(strings.TrimPrefix(s, "line ")) // digits
 		return fmt.Sprintf("line %d", n+by)
 	})
 }

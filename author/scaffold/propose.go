@@ -100,11 +100,8 @@ func (p *Proposal) choose(roots []string) string {
 	isFor := func(e string) bool { // prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
-	if i := slices.IndexFunc(known, isFor); i >= 0 {
-		return known[i]
-	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // omit other environments
-		return environments[i]
+	if e, is := rollout.Find(slices.Concat(known, environments), isFor); is { // omit other environments
+		return e
 	}
 	isKnown := func(e string) bool { return slices.Contains(known, e) }
 	env, _ := rollout.Find(append(slices.Clone(environments), known...), isKnown)

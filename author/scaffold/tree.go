@@ -50,8 +50,7 @@ func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 }
 
 // ReadDir implements rollout.Tree.
-func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
-	var entries []rollout.Entry
+func (t *overlaid) ReadDir(name string) (entries []rollout.Entry, err error) {
 	_, found, err := t.Tree.Lookup(name)
 	if err == nil && found {
 		entries, err = t.Tree.ReadDir(name)
@@ -62,10 +61,7 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	names := t.names(name)
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e rollout.Entry) bool { return names[e.Name] })
 	for first := range names {
-		e, _, err := t.Lookup(path.Join(name, first))
-		if err != nil {
-			return nil, err
-		}
+		e, _, _ := t.Lookup(path.Join(name, first)) // cannot fail: it is in files
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b rollout.Entry) int { return strings.Compare(a.Name, b.Name) })

@@ -19,8 +19,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
 // From adds a kustomization's external sources to vendor.yaml, and replaces each address by Update's folder. Flux's and
 // Argo CD's objects and helmCharts stay. It sends no request. If it cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
@@ -74,7 +72,7 @@ func From(dir *os.Root) (said []string, err error) {
 func (f *from) kustomization(dir *os.Root) (err error) {
 	var file string
 	var text []byte
-	for _, file = range kustomizations {
+	for _, file = range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		if text, err = dir.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}

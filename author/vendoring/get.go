@@ -181,8 +181,6 @@ func (g *Getter) token(ctx context.Context, host, wants string) (string, error) 
 	return "Bearer " + cmp.Or(given.Token, given.Access), nil
 }
 
-var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
-
 // Logins returns the credentials of "docker login" and "helm registry login". It runs credential helpers.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
@@ -224,7 +222,7 @@ func Logins(home string, getenv func(string) string) func(host string) (user, pa
 
 func bare(name string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(name, "https://"), "/")
-	if hubHosts[host] {
+	if host == "registry-1.docker.io" || host == "docker.io" {
 		return "index.docker.io"
 	}
 	return host

@@ -1,3 +1,6 @@
+// Package vendoring copies external charts, repositories and artifacts into the repository, so that renders need no
+// network; a lock file records versions. Responses are not trusted: archives are unpacked in memory, within bounds, and
+// may contain only regular files and folders.
 package vendoring
 
 import (
@@ -297,10 +300,7 @@ func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []str
 func staged(i int) string { return path.Join(staging, strconv.Itoa(i)) }
 
 func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) {
-	if err := dir.RemoveAll(staging); err != nil {
-		return nil, err
-	}
-	if err := dir.Mkdir(staging, 0o755); err != nil {
+	if err := cmp.Or(dir.RemoveAll(staging), dir.Mkdir(staging, 0o755)); err != nil {
 		return nil, err
 	}
 	for i, p := range pins {
@@ -312,10 +312,7 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 		}
 		for name, content := range contents[i] {
 			at := path.Join(staged(i), name)
-			if err := dir.MkdirAll(path.Dir(at), 0o755); err != nil {
-				return nil, err
-			}
-			if err := dir.WriteFile(at, content, 0o644); err != nil {
+			if err := cmp.Or(dir.MkdirAll(path.Dir(at), 0o755), dir.WriteFile(at, content, 0o644)); err != nil {
 				return nil, err
 			}
 		}

@@ -44,11 +44,8 @@ func (o *electOptions) identity() writer {
 }
 
 func hostname() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "gitrollout"
-	}
-	return name
+	name, _ := os.Hostname() // "" after an error
+	return cmp.Or(name, "gitrollout")
 }
 
 // ownNamespace returns the pod's namespace, or else its argument.

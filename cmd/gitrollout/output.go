@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,24 +39,20 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 
 // write reports as done whether it printed JSON or YAML.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
-	var data []byte
 	switch o.format {
 	case "json":
-		var text bytes.Buffer
-		e := json.NewEncoder(&text)
+		e := json.NewEncoder(s.out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false) // keep &&, so that users can copy commands
-		err = e.Encode(v)
-		data = text.Bytes()
+		return true, e.Encode(v)
 	case "yaml":
-		data, err = yaml.Marshal(v)
-	default:
-		return false, nil
+		data, err := yaml.Marshal(v)
+		if err == nil {
+			_, err = s.out.Write(data)
+		}
+		return true, err
 	}
-	if err == nil {
-		_, err = s.out.Write(data)
-	}
-	return true, err
+	return false, nil
 }
 
 type colorOption struct{ never bool }

@@ -39,11 +39,7 @@ func asCalled(root *cobra.Command, name string) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	var rename func(*cobra.Command)
 	rename = func(cmd *cobra.Command) {
-		lines := strings.Split(cmd.Example, "\n")
-		for i, line := range lines {
-			lines[i] = strings.Replace(line, "  "+root.Name()+" ", "  "+name+" ", 1)
-		}
-		cmd.Example = strings.Join(lines, "\n")
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  "+root.Name()+" ", "  "+name+" ")
 		for _, sub := range cmd.Commands() {
 			rename(sub)
 		}

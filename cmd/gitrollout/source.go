@@ -120,19 +120,14 @@ func openDir(dir string) (worktree.Dir, error) {
 
 func (o *sourceOptions) options() (git.Options, error) {
 	auth, err := o.auth()
-	if err != nil {
-		return git.Options{}, &failure{code: exitUsage, err: err}
-	}
 	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys,
 		Identity: o.who, Refs: o.refs}
-	if file := o.signing(); file != "" {
+	if file := o.signing(); err == nil && file != "" {
 		s := signer(file)
-		if _, err := s.Read(); err != nil {
-			return git.Options{}, &failure{code: exitUsage, err: err}
-		}
+		_, err = s.Read()
 		opts.Sign = s.Sign
 	}
-	return opts, nil
+	return opts, withCode(exitUsage, err)
 }
 
 // signing returns the signing key's file, or "".

@@ -139,11 +139,9 @@ func (c *vendorCommand) rewrite() error {
 		return err
 	}
 	if len(said) == 0 {
-		said = []string{"has no remote sources that are not in vendor.yaml"}
-	} else {
-		said = append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from))
+		return c.say("has no remote sources that are not in vendor.yaml")
 	}
-	return c.say(strings.Join(said, "\n"))
+	return c.say(strings.Join(append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from)), "\n"))
 }
 
 // inFolder adds the folder to an InvalidError's File.

@@ -213,10 +213,9 @@ func (v *serverView) Refresh(ctx context.Context) (bool, error) {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return changed, err
 	}
-	if names, listErr := v.Names(ctx); listErr == nil {
-		if near := rollout.DidYouMean(v.args[0], names); near != "" {
-			err = fmt.Errorf("%w; %s", err, near)
-		}
+	names, _ := v.Names(ctx) // without names, nothing is suggested
+	if near := rollout.DidYouMean(v.args[0], names); near != "" {
+		err = fmt.Errorf("%w; %s", err, near)
 	}
 	return false, &failure{code: exitFailed, err: err}
 }

@@ -78,7 +78,7 @@ type writer struct {
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
 	log *slog.Logger, s streams,
 ) (*loop, error) {
-	source, options, err := readySource(ctx, source, keys, s)
+	source, options, err := source.ready(ctx, keys, s)
 	if err != nil {
 		return nil, err
 	}
@@ -135,36 +135,34 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource checks flags, and returns the completed source and Git's options.
-func readySource(
-	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
-) (sourceOptions, git.Options, error) {
+// ready checks flags, and returns the completed source and Git's options.
+func (o sourceOptions) ready(ctx context.Context, keys trustOptions, s streams) (sourceOptions, git.Options, error) {
 	trusted, err := keys.open()
 	switch {
 	case err != nil:
-		return source, git.Options{}, err
-	case trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "":
-		return source, git.Options{}, usagef("name the cluster with --cluster: " +
+		return o, git.Options{}, err
+	case trusted != nil && o.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "":
+		return o, git.Options{}, usagef("name the cluster with --cluster: " +
 			"the choice must not depend on commits that are not verified yet")
-	case keys.State != "" && source.signing() == "":
-		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
+	case keys.State != "" && o.signing() == "":
+		return o, git.Options{}, usagef("--verify-state needs --signing-key: " +
 			"without a signature, gitrollout would not trust its own records")
 	}
-	if source.author != "" {
-		if source.who, err = identity(ctx, source.author); err != nil {
-			return source, git.Options{}, err
+	if o.author != "" {
+		if o.who, err = identity(ctx, o.author); err != nil {
+			return o, git.Options{}, err
 		}
 	}
-	if err := keys.policy.check(source.branch); err != nil {
-		return source, git.Options{}, err
+	if err := keys.policy.check(o.branch); err != nil {
+		return o, git.Options{}, err
 	}
-	source.keys = trusted
-	if source, err = source.resolve(ctx, s); err != nil {
-		return source, git.Options{}, err
+	o.keys = trusted
+	if o, err = o.resolve(ctx, s); err != nil {
+		return o, git.Options{}, err
 	}
-	options, err := source.options()
+	options, err := o.options()
 	options.Policy, _, _ = strings.Cut(keys.policy.ref, ":")
-	return source, options, err
+	return o, options, err
 }
 
 // kubectl returns kubectl's configuration for the same flags.

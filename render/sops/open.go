@@ -148,10 +148,8 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 		if v, comment, wrong = w.decrypt(sealed, strings.Join(path, ":")+":"); wrong != nil {
 			return false, at(path, wrong)
 		}
-		if !comment {
-			if err := n.Encode(v); err != nil {
-				return false, at(path, &Error{"cannot be written", again})
-			}
+		if !comment && n.Encode(v) != nil {
+			return false, at(path, &Error{"cannot be written", again})
 		}
 	}
 	if !comment && (encrypted || !w.file.partly) {

@@ -48,8 +48,6 @@ func (w *process) end() {
 	_ = w.cmd.Wait()
 }
 
-var errLate = errors.New("the time is over")
-
 const outOfTime = "fatal error: out of time"
 
 // build has ended the worker after an error.
@@ -57,7 +55,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errLate // the timer may have killed the process
+		err = errors.New("the time is over") // the timer may have killed the process
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()

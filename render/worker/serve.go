@@ -111,8 +111,6 @@ type remoteTree struct {
 	files   map[string][]byte                   // these folders' small files, by id
 }
 
-var errElsewhere = errors.New("the tree cannot be read")
-
 func (t *remoteTree) ask(question word) (order, error) {
 	if err := send(t.out, question); err != nil {
 		return order{}, err
@@ -120,7 +118,7 @@ func (t *remoteTree) ask(question word) (order, error) {
 	o := <-t.orders
 	switch {
 	case o.Failed:
-		return o, errElsewhere
+		return o, errors.New("the tree cannot be read")
 	case o.Answer == nil && (question.Lookup != nil || question.List != nil):
 		return o, errGarbled
 	}
