@@ -25,6 +25,8 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate" // in a StatefulSet or DaemonSet
 
+const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
+
 // mergeNodes refuses replicas and canary Services, because a node has one pod.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{

@@ -139,7 +139,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
 		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes",
-			"is set, but nodes can be chosen only for a DaemonSet of apps/v1")
+			"is set, but "+nodesElsewhere)
 	}
 	kind.merge(d, o, from, own, other)
 	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&

@@ -204,10 +204,8 @@ func byDocument(w rollout.Workload) bool {
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
-		if in.Base.Render == nil || !byDocument(w) || in.State != nil && in.State.StableHash(w) != "" {
-			continue
-		}
-		if _, was := in.Base.Render.Spec(w); was {
+		_, was := in.Base.Render.Spec(w)
+		if was || in.Base.Render == nil || !byDocument(w) || in.State != nil && in.State.StableHash(w) != "" {
 			continue
 		}
 		before, had := rollout.Find(in.Base.Render.Objects, isSame)

@@ -183,13 +183,8 @@ func (s *Sides) allow(b *source.Branch, side *Side) {
 }
 
 func (s *Sides) differing(in Input) (differ []string, err error) {
-	var all []string
-	for _, side := range []Side{in.Base, in.Head} {
-		if side.Render != nil {
-			all = append(all, side.Render.Files...)
-		}
-	}
-	slices.Sort(all)
+	base, head := cmp.Or(in.Base.Render, &rollout.Render{}), cmp.Or(in.Head.Render, &rollout.Render{})
+	all := slices.Sorted(slices.Values(slices.Concat(base.Files, head.Files)))
 	for _, file := range slices.Compact(all) {
 		was, had, errBefore := s.Before.Tree.Lookup(file)
 		now, has, errAfter := s.After.Tree.Lookup(file)

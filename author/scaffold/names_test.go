@@ -69,7 +69,7 @@ func TestWhatALookFinds(t *testing.T) {
 		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
 		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
-		engines: []string{"argo", "flux"},
+		engines: []string{"argo", "flux"}, ConfigMaps: map[string][]string{}, sources: map[sourceRef]fluxSource{},
 		Given: []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}},
 			{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}

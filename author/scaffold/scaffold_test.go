@@ -94,6 +94,7 @@ func TestLook(t *testing.T) {
 		},
 		Flux: []string{"apps/web"}, ArgoCD: []string{"apps/db", "apps/web"},
 		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []Chart{{Path: "charts/db"}},
+		ConfigMaps: map[string][]string{}, sources: map[sourceRef]fluxSource{},
 	}
 	want.Given = got.Given
 	compare.Check(t, want, got)

@@ -38,7 +38,9 @@ func (p Pin) is(other Pin) bool {
 }
 
 // fetch fetches the locked version, or else the newest allowed.
-func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (p Pin, all files, err error) {
+func (g *Getter) fetch(
+	ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin,
+) (p Pin, all files, err error) {
 	var keys signers
 	if s.Chart != nil {
 		if keys, err = readSigners(dir, s.Chart.Provenance); err != nil {

@@ -246,6 +246,7 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 	if c.dryRun {
 		return nil
 	}
-	return c.say(fmt.Sprintf("next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s",
-		strings.Join(scaffold.Folders(files), " "), cluster, cluster))
+	folders := strings.Join(scaffold.Folders(files), " ")
+	return c.say(fmt.Sprintf("next     git add %s, commit, push; gitrollout doctor --cluster %s; "+
+		"gitrollout run --cluster %s", folders, cluster, cluster))
 }
