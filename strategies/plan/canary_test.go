@@ -112,6 +112,7 @@ func TestCanaryCounts(t *testing.T) {
 		"InPlace":            {"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8}},
 		"InPlaceFloor":       {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
 		"InPlaceAll":         {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
+		"ScaleInPlaceAll":    {"no stable pod is left", canary(rollout.InPlace, 0), 5, &rollout.CanaryScale{Weight: new(100)}, 10, Counts{10, 0}},
 		"NoPods":             {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
 		"NoPodsSurge":        {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
 	}
