@@ -46,6 +46,8 @@ type Promotion struct {
 	Reason    string              `json:"reason,omitempty"`   // for users
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
 	RestartAt time.Time           `json:"restartAt,omitzero"` // only for "restart"
+	// Commit, with Through "entry", has the change. Without At, the app still waits for its turn in a stage.
+	Commit string `json:"commit,omitempty"`
 	// AdoptAnyway adopts the app from another controller, for this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 

@@ -52,6 +52,7 @@ type State struct {
 	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
 	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
 	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
+	SoaksSince time.Time     `json:"soaksSince,omitzero" serial:"no"` // when the app became Healthy at Source; zero: no soak
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`

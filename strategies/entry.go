@@ -53,16 +53,12 @@ func withEntry(in, given Input, d Decision) Decision {
 		}
 		return d
 	}
-	what := "the change"
-	if e.Release != "" {
-		what = "release " + string(e.Release)
-	}
-	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author,
-		Message: fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)}
+	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author, Message: e.Message()}
 	if h.Reason = cmp.Or(e.Held, h.Reason); e.Asks {
 		h.Reason = rollout.HeldShared
 	}
-	if old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) {
+	if old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) &&
+		(len(e.Versions) == 0 || old.Commit == h.Commit) { // a proposal names the commit
 		h = old // a new process may not know the author
 	}
 	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {

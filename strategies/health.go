@@ -27,8 +27,6 @@ type Health struct {
 	Lasts        string    // failures that stop no release and outlast retries: rollout.ErrOverwritten, ErrUnlabelled
 	Why          string    // other failures of the last apply, also in a release, or ""
 	Taken        time.Time // first success after a failure; zero again after takenFor
-	At           string    // State.Source
-	AtSince      time.Time // when the record became Healthy at At, or zero
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -61,7 +59,6 @@ func (h Health) Seen(in Input) Health {
 	} else if next.HealthySince.IsZero() {
 		next.HealthySince = in.Now
 	}
-	next.At, next.AtSince = in.State.Source, h.atSince(in)
 	return next
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -101,7 +102,7 @@ func isStill(in Input, a, b rollout.State) bool {
 
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
-	s.Watch, s.Soaked = nil, nil
+	s.Watch, s.Soaked, s.SoaksSince = nil, nil, time.Time{}
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	s.Progress = slices.Clone(s.Progress)
 	for i, p := range s.Progress {

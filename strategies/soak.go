@@ -9,39 +9,35 @@ import (
 )
 
 // withSoaked records evidence for later stages: an app was Healthy at its commit for its stage's soak time. Only this
-// cluster's clock counts. Content without a new version soaks for at least a minute.
-func withSoaked(in, _ Input, d Decision) Decision {
-	s, h, stage := &d.State, in.Health, in.Stage
-	if stage == nil || d.Stale || s.Source == "" || s.Release != nil || s.Shown() != rollout.Healthy ||
-		h.At != s.Source || h.AtSince.IsZero() || s.HasSoaked(s.Source) {
+// cluster's clock counts. Without a new version, no release has waited for the pods, so these are ready for a minute.
+func withSoaked(in, given Input, d Decision) Decision {
+	s, was, stage := &d.State, given.State, in.Stage
+	isWell := func(s rollout.State) bool { return s.Release == nil && s.Shown() == rollout.Healthy }
+	isNew := was.Stable != nil && was.Stable.Commit == s.Source
+	switch stays := s.Source == was.Source && isWell(was); {
+	case d.Stale:
 		return d
+	case stage == nil || s.Source == "" || !isWell(*s) || s.HasSoaked(s.Source):
+		s.SoaksSince = time.Time{}
+		return d
+	case stays && !s.SoaksSince.IsZero():
+	case stays && isNew: // from before the stage
+		s.SoaksSince = was.Stable.Since
+	default:
+		s.SoaksSince = rollout.Second(in.Now)
 	}
-	soak := stage.Soak
-	if in.State.Stable == nil || in.State.Stable.Commit != s.Source {
-		soak = max(soak, wellFor)
+	in.State = *s
+	due, since := s.SoaksSince.Add(stage.Soak), in.Health.HealthySince
+	if !isNew {
+		due = rollout.Later(due, rollout.Later(since, s.SoaksSince).Add(wellFor))
 	}
-	if due := h.AtSince.Add(soak); in.Now.Before(due) {
+	if in.Now.Before(due) {
 		d.Requeue = rollout.Soonest(d.Requeue, due)
-	} else if !h.HealthySince.IsZero() {
+		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s soaks at %s", s.App, rollout.ShortID(s.Source)))
+	} else if !since.IsZero() && len(unhealthy(in)) == 0 {
 		all := append([]rollout.Soaked{{Commit: s.Source, At: rollout.Second(in.Now)}}, s.Soaked...)
-		s.Soaked = all[:min(len(all), rollout.MaxHistory)]
+		s.Soaked, s.SoaksSince = all[:min(len(all), rollout.MaxHistory)], time.Time{}
 		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has soaked at %s", s.App, rollout.ShortID(s.Source)))
 	}
 	return d
-}
-
-// atSince returns since when the record is Healthy at its commit. The record has this time only for a new version.
-// Other content, and a version after a rejection, begins again after a restart.
-func (h Health) atSince(in Input) time.Time {
-	s := in.State
-	switch {
-	case s.Shown() != rollout.Healthy:
-		return time.Time{}
-	case h.At == s.Source && !h.AtSince.IsZero():
-		return h.AtSince
-	case h.At != "" || s.Stable == nil || s.Stable.Commit != s.Source,
-		len(s.Rejected) > 0 && !s.Rejected[0].At.Before(s.Stable.Since):
-		return in.Now
-	}
-	return s.Stable.Since
 }

@@ -18,8 +18,7 @@ func soaking(ready int) Input {
 	return in
 }
 
-// TestSoaked checks at which minute evidence is recorded, and that each state is recorded once. A process that restarts begins the soak of
-// content without a version again.
+// TestSoaked checks at which minute evidence is recorded, and that each state is recorded once.
 func TestSoaked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(minute int, in *Input)
@@ -32,8 +31,10 @@ func TestSoaked(t *testing.T) {
 		"content without a soak time": {func(_ int, in *Input) { in.State.Stable.Commit, in.Stage.Soak = "c0", 0 }, 1},
 		"Degraded":                    {func(_ int, in *Input) { in.State.Phase = rollout.Degraded }, -1},
 		"recorded as unhealthy": {func(minute int, in *Input) {
-			in.State.Unhealthy = map[bool]string{true: "Deployment shop/web: 1 of 5 pods is ready"}[minute == 5]
-		}, 16},
+			if minute == 5 {
+				in.State.Unhealthy = "Deployment shop/web: 1 of 5 pods is ready"
+			}
+		}, 15},
 		"a rejection": {func(_ int, in *Input) {
 			in.State.Rejected = []rollout.Rejection{{Hash: "h1-b", At: noon.Add(time.Hour)}}
 		}, 10},
@@ -50,7 +51,7 @@ func TestSoaked(t *testing.T) {
 			for minute := range 20 {
 				in := soaking(5)
 				if minute > 0 {
-					in.State.Soaked = state.Soaked
+					in.State.Soaked, in.State.SoaksSince = state.Soaked, state.SoaksSince
 				}
 				in.Now = noon.Add(time.Duration(minute) * time.Minute)
 				tt.change(minute, &in)
@@ -72,23 +73,28 @@ func TestSoaked(t *testing.T) {
 	}
 }
 
-// TestSoakedAfterARestart checks that the soak of a version continues in a new process, and that a rejection since then begins it again.
+// TestSoakedAfterARestart checks that a soak continues in a new process, which first observes the pods of content without a version for a
+// minute. It begins again when the app becomes Healthy again. A version from before the stage counts from its own time.
 func TestSoakedAfterARestart(t *testing.T) {
+	const now = time.Hour
 	for name, tt := range map[string]struct {
 		change func(*Input)
-		want   bool
+		due    time.Duration // 0: recorded now
 	}{
-		"a version":           {func(*Input) {}, true},
-		"content":             {func(in *Input) { in.State.Stable.Commit = "c0" }, false},
-		"a version, rejected": {func(in *Input) { in.State.Rejected = []rollout.Rejection{{At: noon.Add(time.Second)}} }, false},
+		"a version":           {func(*Input) {}, 0},
+		"content":             {func(in *Input) { in.State.Stable.Commit = "c0" }, now + time.Minute},
+		"Healthy again":       {func(in *Input) { in.State.SoaksSince = noon.Add(55 * time.Minute) }, 65 * time.Minute},
+		"from before":         {func(in *Input) { in.State.SoaksSince = time.Time{} }, 0},
+		"content from before": {func(in *Input) { in.State.SoaksSince, in.State.Stable = time.Time{}, nil }, now + 10*time.Minute},
+		"a refused object":    {func(in *Input) { in.Health.Why = "Service shop/web: refused" }, now + time.Minute},
 	} {
 		in := soaking(5)
-		tt.change(&in)
-		in.Now = noon.Add(time.Hour)
+		in.State.SoaksSince, in.Now = noon, noon.Add(now)
 		in.Health = Health{}.Seen(in)
+		tt.change(&in)
 		d := Decide(in)
-		compare.CheckNamed(t, name, tt.want, len(d.State.Soaked) > 0)
-		if due := in.Now.Add(in.Stage.Soak); !tt.want && !d.Requeue.Equal(due) {
+		compare.CheckNamed(t, name, tt.due == 0, len(d.State.Soaked) > 0)
+		if due := noon.Add(tt.due); tt.due > 0 && name != "a refused object" && !d.Requeue.Equal(due) {
 			t.Errorf("%s: due at %s, want %s", name, d.Requeue, due)
 		}
 	}

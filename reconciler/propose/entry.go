@@ -17,14 +17,14 @@ func promoteEntry(in strategies.Input) (decision, error) {
 	if e.Open {
 		return decision{}, errors.New("it may take the change already")
 	}
-	p := entryOf(e.Release)
+	p := entryOf(e.Release, e.Commit.ID)
 	p.At = rollout.Second(in.Now).Format(time.RFC3339)
 	return decision{promotion: p, subject: fmt.Sprintf("Let %s take %s", in.App.Name, e.Commit.Short()),
 		then: in.App.Name + " does not wait for other apps or clusters; " + watchHint(in.App.Name)}, nil
 }
 
-func entryOf(release rollout.Hash) *rollout.Promotion {
-	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: rollout.ThroughEntry}
+func entryOf(release rollout.Hash, commit string) *rollout.Promotion {
+	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: rollout.ThroughEntry, Commit: commit}
 }
 
 // Entry proposes to let an app's change into all clusters of a stage. Only the first of these clusters proposes.
@@ -33,7 +33,7 @@ func Entry(cluster string, in strategies.Input) Change {
 	o := Change{Branch: rollout.ProposalBranch(rollout.ProposePromotion, cluster, in.App.Name), When: e.Commit.When,
 		Edits: map[string][]byte{}, Subject: fmt.Sprintf("Let %s into stage %s", in.App.Name, in.Stage.Name)}
 	for c, version := range e.Versions {
-		o.Edits[rollout.PromotionPath(c, in.App.Name)], _ = entryOf(version).Encode() // encoding texts never fails
+		o.Edits[rollout.PromotionPath(c, in.App.Name)], _ = entryOf(version, e.Commit.ID).Encode() // encoding texts never fails
 	}
 	r := rollout.Release{Hash: e.Release, Commit: e.Commit.ID, Author: e.Commit.Author, Subject: e.Commit.Subject}
 	o.Message = fmt.Sprintf("%s\n\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject, releaseLine(&r, ""),

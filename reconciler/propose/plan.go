@@ -22,10 +22,9 @@ func WantedBy(in strategies.Input) Wanted {
 	isRejected := s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject
 	w := Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 	if e := in.Entry; e != nil && !e.Open && s.Held.Is(rollout.HeldStage) {
-		isRecorded := strings.HasPrefix(s.Held.Message, "release "+string(e.Release)+" ") &&
-			strings.HasSuffix(s.Held.Message, e.Hold)
+		isRecorded := s.Held.Commit == e.Commit.ID && strings.HasSuffix(s.Held.Message, e.Hold)
 		if w.Unknown = e.Hold == ""; len(e.Versions) > 0 && isRecorded {
-			w.Promotion = entryOf(e.Release)
+			w.Promotion = entryOf(e.Release, e.Commit.ID)
 		}
 	}
 	return w

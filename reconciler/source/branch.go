@@ -203,8 +203,11 @@ func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err erro
 	if err != nil {
 		return nil, false, fmt.Errorf("look up %s: %w", name, err)
 	}
-	if !found || entry.Kind != rollout.File {
+	if !found {
 		return nil, false, nil
+	}
+	if entry.Kind != rollout.File {
+		return nil, false, rollout.Invalidf(name, "", "is a %s", entry.Kind).WithFix("replace it by a file")
 	}
 	if data, err = tree.ReadBlob(entry.ID); err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", name, err)

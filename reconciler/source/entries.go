@@ -91,7 +91,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	}
 	entry := change.Entry(app.Name, now)
 	entry.Release, entry.Commit = head.Render.Version(), head.Commit
-	entry.Open = entry.Open || e.Branch.opens(p, s, entry.Release)
+	entry.Open = entry.Open || opens(p, s, entry.Release, entry.Commit.ID)
 	return &entry, nil
 }
 
@@ -105,9 +105,12 @@ func neverWaits(s rollout.State, head *rollout.Render) bool {
 func isBack(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)
-	isReturn := s.Release != nil && s.Stable != nil && s.Stable.Hash == h
 	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
-	return rejected || isReturn || isVerified
+	return rejected || isVerified || isReturn(s, head)
+}
+
+func isReturn(s rollout.State, head *rollout.Render) bool {
+	return s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Release()
 }
 
 // Member implements cohort.World.

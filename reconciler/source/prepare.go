@@ -69,7 +69,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	}
 	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s,
 		Stage: b.Stage()}
-	if head.Render != nil {
+	if head.Render != nil || s.Source == "" {
 		a.Entry = t.Entry
 	}
 	if e := s.Entered; a.Entry != nil {
@@ -98,7 +98,7 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 		if words := strings.Fields(what); len(words) > 1 && words[0] == "release" {
 			version = rollout.Hash(words[1])
 		}
-		return &cohort.Entry{Held: h.Reason, Open: b.opens(p, s, version), Waits: waits, Hold: waits,
+		return &cohort.Entry{Held: h.Reason, Open: opens(p, s, version, h.Commit), Waits: waits, Hold: waits,
 			Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 	}
 	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
@@ -108,22 +108,17 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	_, _ = fmt.Sscanf(waits, "cohort %d of %d", &at.Cohort, &at.Of) // as in cohort.Entry
 	at.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
 	at.ID = idOf(b, at.File)
-	return &cohort.Entry{Place: at, Open: b.opens(p, s, version), Waits: waits, Hold: waits,
+	return &cohort.Entry{Place: at, Open: opens(p, s, version, h.Commit), Waits: waits, Hold: waits,
 		Asks: h.Is(rollout.HeldShared), Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
 }
 
-// opens is the function opens, but a merged proposal only approves a change: the app still waits for its turn.
-func (b *Branch) opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
-	stage := b.Stage()
-	mayApprove := b.Unstaged != nil || stage != nil && stage.Approve == rollout.ApproveMerge
-	approves := mayApprove && p != nil && p.At == "" && // as propose.Entry
-		p.Decision == rollout.Promote && p.Through == rollout.ThroughEntry
-	return !approves && opens(p, s, version)
-}
-
-// opens reports whether a promotion lets an app take a shared change, or rejects the change here.
-func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash) bool {
-	isNew := s.Release == nil && s.Stable != nil && s.Stable.Hash != version // else an abort rejects nothing
-	return p.Says(rollout.Abort, version) && isNew || p.Says(rollout.Promote, version) &&
-		p.Digest != s.Spent && (p.Through == rollout.ThroughEntry || p.OpensAll(version))
+// opens reports whether a promotion lets an app take a change, or rejects the change here. Without a commit, the file
+// is about no other content of a version that the app has.
+func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash, commit string) bool {
+	isOf := func(r *rollout.Release) bool { return r != nil && r.Hash == version }
+	isNew := !isOf(s.Release) && !isOf(s.Stable) // else an abort rejects nothing
+	isIt := func() bool { return p.Commit == "" && isNew || p.Commit == commit && p.At != "" }
+	return p.Says(rollout.Abort, version) && isNew && s.Release == nil && s.Stable != nil ||
+		p.Says(rollout.Promote, version) && p.Digest != s.Spent && isIt() &&
+			(p.Through == rollout.ThroughEntry || p.OpensAll(version))
 }

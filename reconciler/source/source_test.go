@@ -392,8 +392,8 @@ func TestReadsThatFail(t *testing.T) {
 	must(t, err)
 	tree := first.with("second", map[string]string{
 		promotes: "decision: hold\n", ".gitrollout/prod/freeze.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: sale\n",
-		rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster),
 	})
+	record := commit{id: "state", files: map[string]string{rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster)}}
 	for name, read := range map[string]func(failing) error{
 		"Open":     func(f failing) error { _, err := NewReader("prod", &builds{}).Open(f, nil); return err },
 		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
@@ -405,7 +405,7 @@ func TestReadsThatFail(t *testing.T) {
 			return nil
 		},
 		"States": func(f failing) error {
-			s, err := ReadStates(f)
+			s, err := ReadStates(failing{record, f.left})
 			if err == nil {
 				_, err = s.Of("shop")
 			}

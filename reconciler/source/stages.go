@@ -47,7 +47,7 @@ func (x *Stages) Of(
 	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (strategies.Head, *cohort.Entry, error) {
 	if b.Unstaged == nil && b.Stage() == nil || head.Err != nil || head.Render == nil ||
-		head.Render.Commit.ID == s.Source || isBack(s, head.Render) {
+		head.Render.Commit.ID == s.Source || len(s.Soaked) == 0 && isBack(s, head.Render) {
 		return head, nil, nil
 	}
 	was, err := x.Render(app, s.Source)
@@ -56,20 +56,32 @@ func (x *Stages) Of(
 		return head, nil, nil
 	}
 	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(b.Config.Interval)}, isGone(err)
+	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was, records: map[string]record{}}
+	hasRun, failed := fleet.HasRun(w, b.Cluster, s, head.Render.Commit.ID)
 	switch {
-	case errors.Is(err, ErrNotReady):
-		e.Waits = "the app's commit"
+	case hasRun:
+		return head, nil, nil
+	case isReturn(s, head.Render): // other content of the commit waits until the release in flight is gone
+		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
+	case failed != nil || errors.Is(err, ErrNotReady):
+		e.Waits, e.Due, unknown = "the app's earlier commits", now.Add(afterUnread), failed
 	case b.Unstaged != nil:
 		e.Held, e.Waits = rollout.HeldFleet, "usable stages: "+b.Unstaged.Error()
 		e.Hold = e.Waits
 	default:
-		w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was, p: p, records: map[string]record{}}
-		w.promoted = p != nil && p.Decision == rollout.Promote && (s.Stable == nil || p.Release != s.Stable.Hash) &&
-			(p.Through == rollout.ThroughEntry || p.Through == rollout.Full)
-		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name, Promoted: w.promoted}
-		choice, err := place.Choose(w, s, now)
-		next := head
+		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name}
+		if p != nil && p.Commit != "" && p.Through == rollout.ThroughEntry {
+			if r, err := x.Render(app, p.Commit); err == nil && p.Says(rollout.Promote, r.Version()) {
+				place.Approved = p.Commit
+			} else if errors.Is(err, ErrNotReady) {
+				failed = err
+			}
+		}
+		choice, next, err := fleet.Choice{}, head, failed
+		if err == nil {
+			choice, err = place.Choose(w, s, now)
+		}
 		if err == nil && choice.Commit != head.Render.Commit.ID {
 			next, err = x.headAt(app, choice.Commit)
 		}
@@ -87,12 +99,12 @@ func (x *Stages) Of(
 			e.Versions[b.Cluster] = e.Release
 		}
 	}
-	e.Open = e.Open || b.opens(p, s, e.Release)
+	e.Open = e.Open || opens(p, s, e.Release, e.Commit.ID)
 	switch {
 	case e.Open || !isBare:
 		return head, e, nil
 	case unknown == nil:
-		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: "waits for " + e.Hold}
+		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: e.Message()}
 	}
 	return head, e, unknown
 }
@@ -144,9 +156,7 @@ type stageWorld struct {
 	b         *Branch
 	app       rollout.App
 	s         rollout.State
-	head, was *rollout.Render // was is nil if the app's commit is not available
-	p         *rollout.Promotion
-	promoted  bool              // p may let the app enter
+	head, was *rollout.Render   // was is nil if the app's commit is not available
 	records   map[string]record // by cluster
 }
 
@@ -216,18 +226,14 @@ func (w *stageWorld) Record(cluster string) (rollout.State, string, error) {
 	return r.state, r.problem, r.err
 }
 
-// Inputs implements fleet.World.
-func (w *stageWorld) Inputs(cluster, commit string) (fleet.Inputs, error) {
-	return w.Stages.Inputs(cluster, w.app.Name, commit)
-}
-
-// Approved implements fleet.World.
-func (w *stageWorld) Approved(commit string) (bool, error) {
-	if !w.promoted {
-		return false, nil
+// Inputs implements fleet.World. Older commits may have a former name of the app.
+func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error) {
+	for _, name := range append([]string{w.app.Name}, strings.Fields(w.app.Formerly)...) {
+		if in, err = w.Stages.Inputs(cluster, name, commit); err != nil || in != (fleet.Inputs{}) {
+			return in, err
+		}
 	}
-	in, err := w.Inputs(w.b.Cluster, commit)
-	return in.Version != "" && opens(w.p, w.s, in.Version), err
+	return in, nil
 }
 
 // InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be
@@ -254,8 +260,9 @@ func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err erro
 		}
 		fmt.Fprintln(&text, file, entry.ID)
 	}
+	in.Version = built.Version()
 	if in.Files = rollout.Digest([]byte(text.String()), 16); len(built.Unopened) == 0 {
-		in.Objects, in.Version = built.Digest, built.Version()
+		in.Objects = built.Digest
 	}
 	return in, nil
 }

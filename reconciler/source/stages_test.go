@@ -151,7 +151,10 @@ func TestStagesOf(t *testing.T) {
 	peers := unready{}
 	x := &Stages{Reader: NewReader("prod", &builds{}), Peers: peers,
 		Line: func(_ *Branch, _, from string) ([]Snapshot, error) { return line[from[1]-'1':], nil },
-		Inputs: func(_, _, commit string) (fleet.Inputs, error) {
+		Inputs: func(cluster, _, commit string) (fleet.Inputs, error) {
+			if cluster == "prod" && commit == "c5" {
+				commit = "c4"
+			}
 			return fleet.Inputs{Files: map[string]string{"c3": "c2", "c5": "c4"}[commit] + "-" + commit}, nil
 		},
 		Render: func(_ rollout.App, id string) (*rollout.Render, error) {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -43,11 +44,16 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// ReadCluster returns a state branch's owner, or nil without cluster.yaml.
+// ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit on the users' branch,
+// such as a proposal, which gitrollout has signed too.
 func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	data, found, err := ReadFile(tree, rollout.ClusterPath)
 	if err != nil || !found {
 		return nil, err
+	}
+	if _, isUsers, err := tree.Lookup(".gitrollout"); err != nil || isUsers {
+		return nil, cmp.Or(err, error(rollout.Invalidf(rollout.ClusterPath, "", "is beside the folder .gitrollout, so the commit "+
+			"is no record").WithFix("reset the state branch to its last commit by gitrollout")))
 	}
 	return rollout.ParseCluster(data)
 }

@@ -22,7 +22,7 @@ type Inputs struct {
 
 // Same reports whether two builds have the same inputs, or at least the same objects.
 func (i Inputs) Same(o Inputs) bool {
-	return i.Files == o.Files || i.Objects != "" && i.Objects == o.Objects
+	return i.Files != "" && i.Files == o.Files || i.Objects != "" && i.Objects == o.Objects
 }
 
 // Candidate is a commit that the app may follow.
@@ -39,15 +39,13 @@ type World interface {
 	Record(cluster string) (s rollout.State, problem string, err error)
 	// Inputs returns values that equal nothing else for a commit without a build.
 	Inputs(cluster, commit string) (Inputs, error)
-	// Approved reports whether a promotion file lets the app enter with its version at a commit.
-	Approved(commit string) (bool, error)
 }
 
 // Place is an app in a cluster of a stage.
 type Place struct {
 	Fleet        *rollout.Fleet
 	Cluster, App string
-	Promoted     bool // a promotion file may approve an older commit
+	Approved     string // a commit whose change may enter a stage with approvals, or ""
 }
 
 // Choice is the commit that an app may follow or, with Waits, for which the app waits.
@@ -62,16 +60,16 @@ type Choice struct {
 }
 
 // Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
-// wait. Content that has soaked here never waits. A commit that only lacks an approval comes before newer commits.
+// wait. A commit that only lacks an approval comes before newer commits.
 func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
 	all, err := w.Candidates()
 	if err != nil || len(all) == 0 {
 		return best, err
 	}
 	newest := all[0].Commit
-	back, err := p.hasRun(w, s, newest)
-	if err != nil || back {
-		return Choice{Commit: newest}, err
+	isOf := func(c Candidate) bool { return c.Commit == p.Approved || slices.Contains(c.Same, p.Approved) }
+	if !slices.ContainsFunc(all, isOf) {
+		p.Approved = "" // an earlier change
 	}
 	stage := p.stage(0)
 	if text := Soaks(s, stage.Soak, now); text != "" {
@@ -86,7 +84,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		}
 		eligible, approved := c.Waits == "", true
 		if eligible && stage.Approve == rollout.ApproveMerge {
-			if approved, err = w.Approved(candidate.Commit); err != nil {
+			if approved, err = p.sameHere(w, candidate, p.Approved); err != nil {
 				return best, err
 			}
 		}
@@ -103,7 +101,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		if i == 0 || eligible && !found {
 			best, found = c, eligible
 		}
-		if eligible && (approved || !p.Promoted) {
+		if eligible && (approved || p.Approved == "") {
 			return c, nil
 		}
 	}
@@ -126,16 +124,33 @@ func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }
 
-// hasRun reports whether the app has soaked in this cluster with the inputs of a commit.
-func (p Place) hasRun(w World, s rollout.State, commit string) (bool, error) {
-	if len(s.Soaked) == 0 {
-		return false, nil
+// HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit never waits.
+func HasRun(w World, cluster string, s rollout.State, commit string) (had bool, err error) {
+	ran := rollout.Mapped(s.Soaked, func(e rollout.Soaked) string { return e.Commit })
+	ran = append(ran, rollout.Mapped(s.Rejected, func(r rollout.Rejection) string { return r.Commit })...)
+	if s.Stable != nil && s.Stable.Commit != s.Source {
+		ran = append(ran, s.Stable.Commit)
 	}
-	is, err := w.Inputs(p.Cluster, commit)
+	is := Inputs{}
+	if len(ran) > 0 {
+		is, err = w.Inputs(cluster, commit)
+	}
+	for i := 0; i < len(ran) && !had && err == nil; i++ {
+		had, err = sameAt(w, cluster, ran[i], is)
+	}
+	return had, err
+}
+
+// sameHere reports whether a commit is a candidate, or a later commit with the same inputs in this cluster.
+func (p Place) sameHere(w World, c Candidate, commit string) (bool, error) {
+	if commit == c.Commit || !slices.Contains(c.Same, commit) {
+		return commit == c.Commit, nil
+	}
+	is, err := w.Inputs(p.Cluster, c.Commit)
 	if err != nil {
 		return false, err
 	}
-	return hasSoaked(w, p.Cluster, s, is)
+	return sameAt(w, p.Cluster, commit, is)
 }
 
 // Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit.
@@ -147,10 +162,10 @@ func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
 }
 
 func soaks(s rollout.State, soak time.Duration, now time.Time) string {
-	if s.Stable == nil || s.Stable.Commit != s.Source || soak == 0 {
+	if s.SoaksSince.IsZero() || soak == 0 {
 		return "soaks"
 	}
-	until, layout := s.Stable.Since.Add(soak), "15:04"
+	until, layout := s.SoaksSince.Add(soak), "15:04"
 	if until.Sub(now) > 12*time.Hour {
 		layout = "2006-01-02 15:04"
 	}
@@ -169,10 +184,11 @@ func (p Place) proven(w World, candidate Candidate, now time.Time) (c Choice, er
 			return c, err
 		}
 		for _, e := range s.Soaked {
-			if !slices.Contains(candidate.Same, e.Commit) {
-				continue
+			later := c
+			same, err := p.sameHere(w, candidate, e.Commit)
+			if same && err == nil {
+				later, err = p.check(w, e.Commit, now)
 			}
-			later, err := p.check(w, e.Commit, now)
 			if later.Commit = candidate.Commit; err != nil || later.Waits == "" {
 				return later, err
 			}

@@ -22,7 +22,6 @@ type world struct {
 	same     map[string][]string // later commits with the same inputs, by candidate
 	problems map[string]string
 	inputs   map[string]Inputs // by cluster and commit, as in "dev c3"
-	approved string
 	unknown  error
 	looked   []string // clusters whose record was read
 }
@@ -43,11 +42,10 @@ func (w *world) Inputs(cluster, commit string) (Inputs, error) {
 	return Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
 }
 
-func (w *world) Approved(commit string) (bool, error) { return commit == w.approved, nil }
-
 // at returns a healthy record at a commit, with evidence about other commits.
 func at(commit string, soaked ...string) rollout.State {
-	s := rollout.State{Phase: rollout.Healthy, Source: commit, Stable: &rollout.Release{Commit: commit, Since: noon.Add(-20 * time.Minute)}}
+	s := rollout.State{Phase: rollout.Healthy, Source: commit, Stable: &rollout.Release{Commit: commit, Since: noon.Add(-20 * time.Minute)},
+		SoaksSince: noon.Add(-20 * time.Minute)}
 	for _, c := range soaked {
 		s.Soaked = append(s.Soaked, rollout.Soaked{Commit: c})
 	}
@@ -82,9 +80,9 @@ func TestChoose(t *testing.T) {
 		"soaks": {func(w *world, _ *Place, _ *rollout.State) {
 			w.line, w.records["staging-us"] = []string{"c3"}, at("c3", "c2")
 		}, "c3", "staging-us of stage staging: soaks until 12:40 UTC | stage staging", ""},
-		"content soaks": {func(w *world, _ *Place, _ *rollout.State) {
+		"soaks since an unknown time": {func(w *world, _ *Place, _ *rollout.State) {
 			s := at("c3")
-			s.Stable.Commit = "c1"
+			s.SoaksSince = time.Time{}
 			w.line, w.records["staging-us"] = []string{"c3"}, s
 		}, "c3", "staging-us of stage staging: soaks | stage staging", ""},
 		"in flight": {func(w *world, _ *Place, _ *rollout.State) {
@@ -118,10 +116,16 @@ func TestChoose(t *testing.T) {
 		}, "c4", " | ", ""},
 		"a later commit without a change here": {func(w *world, _ *Place, _ *rollout.State) {
 			w.line, w.same = []string{"c4", "c1"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.inputs["prod-a c6"] = Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
 		}, "c4", " | ", ""},
+		"a later commit with a file of its own": {func(w *world, _ *Place, _ *rollout.State) {
+			w.line, w.same = []string{"c4"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
+		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
 		"a later commit that one cluster lacks": {func(w *world, _ *Place, _ *rollout.State) {
 			w.line, w.same = []string{"c4"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.inputs["prod-a c5"], w.inputs["prod-a c6"] = Inputs{Files: "fc4"}, Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c5", "c5")
 		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
 		"no app before": {func(w *world, _ *Place, _ *rollout.State) {
@@ -130,9 +134,6 @@ func TestChoose(t *testing.T) {
 		"no app in one": {func(w *world, _ *Place, _ *rollout.State) {
 			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc3"}, Inputs{}
 		}, "c4", " | ", "staging-us of stage staging has no app shop"},
-		"content that soaked here": {func(w *world, _ *Place, own *rollout.State) {
-			w.inputs["prod-a c4"], own.Soaked = Inputs{Files: "fc0"}, []rollout.Soaked{{Commit: "c1"}, {Commit: "c0"}}
-		}, "c4", " | ", ""},
 		"soaks here": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Soak = time.Hour }, "c4",
 			"prod-a of stage prod: another change soaks until 12:40 UTC | prod-a of stage prod: soaks another change", ""},
 		"soaks here, unhealthy": {func(_ *world, p *Place, own *rollout.State) {
@@ -144,13 +145,13 @@ func TestChoose(t *testing.T) {
 		"no approval": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
 			"an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
 		"an approval": {func(w *world, p *Place, _ *rollout.State) {
-			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c3", true, rollout.ApproveMerge
+			p.Approved, p.Fleet.Stages[2].Approve = "c3", rollout.ApproveMerge
 		}, "c3", " | ", ""},
 		"an approval of an older commit": {func(w *world, p *Place, _ *rollout.State) {
-			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c2", true, rollout.ApproveMerge
+			p.Approved, p.Fleet.Stages[2].Approve = "c2", rollout.ApproveMerge
 		}, "c2", " | ", ""},
 		"an approval of another commit": {func(w *world, p *Place, _ *rollout.State) {
-			w.approved, p.Promoted, p.Fleet.Stages[2].Approve = "c4", true, rollout.ApproveMerge
+			p.Approved, p.Fleet.Stages[2].Approve = "c4", rollout.ApproveMerge
 		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,6 +169,30 @@ func TestChoose(t *testing.T) {
 			}
 			compare.Check(t, [3]string{tt.commit, tt.want, tt.note}, [3]string{c.Commit, c.Waits + " | " + c.Hold, c.Note})
 		})
+	}
+}
+
+// TestHasRun checks which content never waits: content that has soaked here, that is stable, or that was rejected. A commit that does
+// not list the app has no content.
+func TestHasRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		is   Inputs
+		want bool
+	}{
+		"soaked":     {Inputs{Files: "fc0"}, true},
+		"stable":     {Inputs{Files: "x", Objects: "oc2"}, true},
+		"rejected":   {Inputs{Files: "fc1"}, true},
+		"new":        {Inputs{Files: "fc9", Objects: "oc9", Version: "v0"}, false},
+		"not listed": {Inputs{}, false},
+	} {
+		w := &world{inputs: map[string]Inputs{"prod-a c4": tt.is, "prod-a c7": {}}}
+		s := rollout.State{Source: "c3", Stable: &rollout.Release{Commit: "c2"}, Verified: []rollout.Hash{"v1", "v0"},
+			Rejected: []rollout.Rejection{{Commit: "c1"}}, Soaked: []rollout.Soaked{{Commit: "c7"}, {Commit: "c0"}}}
+		got, err := HasRun(w, "prod-a", s, "c4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare.CheckNamed(t, name, tt.want, got)
 	}
 }
 
