@@ -34,14 +34,18 @@ func (w *fleetWorld) decide(what string, m *member, app, text string, release ro
 		"\nrelease: " + string(release) + "\nat: " + w.now.Format(time.RFC3339) + "\n"})
 }
 
-// enter lets a version at the head enter an app that waits.
+// enter lets an app that waits take the awaited commit.
 func (w *fleetWorld) enter(m *member, app string) {
-	r, err := fleetRenderer{}.Render(w.git.Commits[w.git.Head(Branch)],
+	held := m.apps[app].is.Held
+	if !held.Is(rollout.HeldStage) {
+		return
+	}
+	r, err := fleetRenderer{}.Render(w.git.Commits[held.Commit],
 		rollout.App{Name: app, Path: m.folder + "/" + app, Namespace: namespace}, rollout.Commit{})
-	if err == nil && m.apps[app].is.Held.Is(rollout.HeldStage) {
-		version, _ := w.content(m, app, w.git.Head(Branch))
-		w.opened[m.name+" "+app+" "+version] = true
-		w.decide("emergency", m, app, "through: entry", r.Version())
+	if err == nil {
+		_, all := w.content(m, app, held.Commit)
+		w.opened[m.name+" "+app+" "+all] = true
+		w.decide("emergency", m, app, "through: entry\ncommit: "+held.Commit, r.Version())
 	}
 }
 

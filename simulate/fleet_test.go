@@ -63,7 +63,8 @@ type appTruth struct {
 	is             rollout.State
 	well           string // content while the record is Healthy, or ""
 	since, took    time.Time
-	soaked, stable map[string]bool // contents, versions
+	soaked, stable map[string]bool // contents
+	verified       map[string]bool // versions
 	under          string          // the stage's settings at the last entry that needed evidence, or ""
 }
 
@@ -77,7 +78,7 @@ type fleetWorld struct {
 	line    []string       // commits of the users' branch, oldest first
 	at      map[string]int // index in line
 	fleets  map[string]*rollout.Fleet
-	opened  map[string]bool // member, app and version with a promotion through entry
+	opened  map[string]bool // member, app and content with a promotion through entry
 	base    []string
 	serial  int
 	pumps   bool
@@ -142,7 +143,7 @@ func newFleetWorld(t testing.TB, seed uint64) *fleetWorld {
 			}
 		}
 		for _, app := range fleetApps(m.folder) {
-			m.apps[app] = &appTruth{soaked: map[string]bool{}, stable: map[string]bool{}}
+			m.apps[app] = &appTruth{soaked: map[string]bool{}, stable: map[string]bool{}, verified: map[string]bool{}}
 		}
 		w.members = append(w.members, m)
 		files[rollout.ConfigPath(name)] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\ninterval: 1m\napps:\n- {path: " +
@@ -429,8 +430,8 @@ func (w *fleetWorld) observe(m *member) {
 			t.soaked[well] = true
 		}
 		if t.is.Stable != nil {
-			v, _ := w.content(m, app, t.is.Stable.Commit)
-			t.stable[v] = true
+			version, all := w.content(m, app, t.is.Stable.Commit)
+			t.stable[all], t.verified[version] = true, true
 		}
 	}
 }
@@ -438,16 +439,11 @@ func (w *fleetWorld) observe(m *member) {
 // took judges that an app follows another commit.
 func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	t := m.apps[app]
-	version, all := w.content(m, app, is.Source)
-	stable := ""
-	if was.Stable != nil {
-		stable, _ = w.content(m, app, was.Stable.Commit)
-	}
+	_, all := w.content(m, app, is.Source)
 	t.took, t.under = w.now, ""
 	w.note("%s takes %s: %s (%s)", m.name, rollout.ShortID(is.Source), app, all)
-	if was.Release != nil && version == stable || t.stable[version] && version != stable || t.soaked[all] ||
-		w.opened[m.name+" "+app+" "+version] {
-		return // a rollback, a revert, verified content or an emergency
+	if t.stable[all] || t.soaked[all] || w.opened[m.name+" "+app+" "+all] {
+		return // a rollback, a revert, proven content or an emergency
 	}
 	first := 0
 	if len(m.past) > 0 {
@@ -478,7 +474,7 @@ func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, m
 		return "the content is the same"
 	case was.Source != "" && w.at[commit] < w.at[was.Source]:
 		return "the commit is older"
-	case was.Source != "" && version != before && (f.Freeze != nil || w.git.Files(main)[rollout.FreezePath(m.name)] != ""):
+	case was.Source != "" && version != before && !m.apps[app].verified[version] && (f.Freeze != nil || w.git.Files(main)[rollout.FreezePath(m.name)] != ""):
 		return "a freeze"
 	case i < 0:
 		return ""

@@ -58,7 +58,7 @@ func withEntry(in, given Input, d Decision) Decision {
 		h.Reason = rollout.HeldShared
 	}
 	if old != nil && old.Reason == h.Reason && untilOnly(old.Message) == untilOnly(h.Message) &&
-		(len(e.Versions) == 0 || old.Commit == h.Commit) { // a proposal names the commit
+		old.Commit == h.Commit { // promotion files name the commit
 		h = old // a new process may not know the author
 	}
 	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {

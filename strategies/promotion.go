@@ -73,10 +73,11 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate records a promotion of the stable version as spent, so that no later release uses it.
+// withoutLate records a promotion of the stable version as spent, so that no later release uses it. An entry is about
+// one commit.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
-		p.Decision != rollout.Retry && p.Decision != rollout.Restart {
+		p.Decision != rollout.Retry && p.Decision != rollout.Restart && p.Through != rollout.ThroughEntry {
 		in.State.Spent, in.Promotion = p.Digest, nil
 	}
 	return in

@@ -71,7 +71,7 @@ func (x *Stages) Of(
 		e.Hold = e.Waits
 	default:
 		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name}
-		if p != nil && p.Commit != "" && p.Through == rollout.ThroughEntry {
+		if p != nil && p.Commit != "" && p.Through == rollout.ThroughEntry && p.Digest != s.Spent {
 			if r, err := x.Render(app, p.Commit); err == nil && p.Says(rollout.Promote, r.Version()) {
 				place.Approved = p.Commit
 			} else if errors.Is(err, ErrNotReady) {

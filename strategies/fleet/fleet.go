@@ -82,11 +82,18 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		if err != nil {
 			return best, err
 		}
-		eligible, approved := c.Waits == "", true
-		if eligible && stage.Approve == rollout.ApproveMerge {
-			if approved, err = p.sameHere(w, candidate, p.Approved); err != nil {
-				return best, err
-			}
+		eligible, same, approved := c.Waits == "", false, true
+		if eligible && i > 0 {
+			same, err = p.same(w, s.Source, candidate.Commit)
+		}
+		if eligible && err == nil && stage.Approve == rollout.ApproveMerge {
+			approved, err = p.sameHere(w, candidate, p.Approved)
+		}
+		if err != nil {
+			return best, err
+		}
+		if same {
+			continue // nothing to take
 		}
 		if !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
@@ -146,7 +153,11 @@ func (p Place) sameHere(w World, c Candidate, commit string) (bool, error) {
 	if commit == c.Commit || !slices.Contains(c.Same, commit) {
 		return commit == c.Commit, nil
 	}
-	is, err := w.Inputs(p.Cluster, c.Commit)
+	return p.same(w, commit, c.Commit)
+}
+
+func (p Place) same(w World, commit, other string) (bool, error) {
+	is, err := w.Inputs(p.Cluster, other)
 	if err != nil {
 		return false, err
 	}
