@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // content returns an edit that sets the content of a ConfigMap in the bases of both clusters.
@@ -178,4 +179,36 @@ func TestRevertWithNewContent(t *testing.T) {
 	c.run(200)
 	c.wantContent("a3")
 	c.want("v1", "v1", "")
+}
+
+// TestRenameInStages checks an app that gets another name in both clusters, after a change that staging has not proven. Prod does not take
+// the change under the former name.
+func TestRenameInStages(t *testing.T) {
+	c := newContents(t, false)
+	named := func(name string) map[string]string {
+		files := map[string]string{}
+		for _, cluster := range []string{"staging", "prod"} {
+			files[rollout.ConfigPath(cluster)] = strings.Replace(plainConfig, "- path: apps/*", "- {path: "+cluster+"/shop, name: "+name+"}", 1)
+		}
+		return files
+	}
+	c.push(named("shop"))
+	c.run(20)
+	c.staging.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == "v2"} }
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.push(named("store"))
+	for range 300 {
+		c.staging.passes(1)
+		c.prod.passes(1) // errors while the new name is being read
+		if s := c.prod.stateOf("store"); c.prod.pods("v2") > 0 {
+			t.Fatalf("prod takes v2 at %s: %s", rollout.ShortID(s.Source), c.prod.git.messages[len(c.prod.git.messages)-1])
+		}
+	}
+	compare.CheckNamed(t, "prod has the new name", "store", c.prod.stateOf("store").App)
+	c.push(baseAt("v3"))
+	c.run(200)
+	if p := c.prod.pods("v3"); p != 4 {
+		t.Errorf("%d pods of v3; staging %+v, prod %+v", p, c.staging.stateOf("store").Held, c.prod.stateOf("store").Held)
+	}
 }

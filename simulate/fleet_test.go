@@ -479,15 +479,17 @@ func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, m
 	case i < 0:
 		return ""
 	}
-	why := "-"
-	for j := w.at[commit]; i > 0 && why != ""; j++ {
+	why := ""
+	if i > 0 {
+		why = w.lacks(m, f.Stages[i-1].Clusters, app, commit)
+	}
+	for j := 0; why != ""; j++ {
 		if j == len(w.line) {
 			return why
 		}
-		if _, later := w.content(m, app, w.line[j]); later != all {
-			return why
+		if _, other := w.content(m, app, w.line[j]); other == all && w.lacks(m, f.Stages[i-1].Clusters, app, w.line[j]) == "" {
+			why = ""
 		}
-		why = w.lacks(m, f.Stages[i-1].Clusters, app, w.line[j])
 	}
 	stage := f.Stages[i]
 	under, settings := 1, fmt.Sprint(stage)

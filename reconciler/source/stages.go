@@ -24,7 +24,7 @@ const afterUnread = 5 * time.Second
 // Stages decides which commit each app of a cluster follows, by fleet.yaml and by the records of the stage before.
 type Stages struct {
 	Reader *Reader
-	Peers  Peers // nil: no record of another cluster counts
+	Peers  Peers
 	// Line returns the commits from one to the branch's head along first parents, oldest first; nil if there are too many.
 	Line func(b *Branch, app, from string) ([]Snapshot, error)
 	// Inputs identifies an app's content in a cluster at a commit.
@@ -38,7 +38,7 @@ type Stages struct {
 // candidates caches the candidates of an app.
 type candidates struct {
 	from, head, main string
-	all              []fleet.Candidate
+	all              []string // newest first
 }
 
 // Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. While an
@@ -56,30 +56,25 @@ func (x *Stages) Of(
 		return head, nil, nil
 	}
 	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(b.Config.Interval)}, isGone(err)
-	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was, records: map[string]record{}}
+	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was}
 	hasRun, failed := fleet.HasRun(w, b.Cluster, s, head.Render.Commit.ID)
 	switch {
 	case hasRun:
 		return head, nil, nil
-	case isReturn(s, head.Render): // other content of the commit waits until the release in flight is gone
-		e.Waits, e.Commit = "the end of the release in flight", head.Commit
-		return head, e, nil
+	case isReturn(s, head.Render): // back to the stable commit at once, as other content waits
+		if stable, err := x.headAt(app, s.Stable.Commit); err == nil && stable.Err == nil {
+			stable.Commit.Author = head.Commit.Author
+			head = stable
+		}
+		return head, nil, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
 		e.Waits, e.Due, unknown = "the app's earlier commits", now.Add(afterUnread), failed
 	case b.Unstaged != nil:
 		e.Held, e.Waits = rollout.HeldFleet, "usable stages: "+b.Unstaged.Error()
 		e.Hold = e.Waits
 	default:
-		place := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name}
-		if p != nil && p.Commit != "" && p.Through == rollout.ThroughEntry && p.Digest != s.Spent {
-			if r, err := x.Render(app, p.Commit); err == nil && p.Says(rollout.Promote, r.Version()) {
-				place.Approved = p.Commit
-			} else if errors.Is(err, ErrNotReady) {
-				failed = err
-			}
-		}
-		choice, next, err := fleet.Choice{}, head, failed
-		if err == nil {
+		place, choice, next := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name}, fleet.Choice{}, head
+		if place.Approved, err = w.approved(p); err == nil {
 			choice, err = place.Choose(w, s, now)
 		}
 		if err == nil && choice.Commit != head.Render.Commit.ID {
@@ -143,25 +138,17 @@ func (x *Stages) headAt(app rollout.App, commit string) (head strategies.Head, e
 	return head, nil
 }
 
-// record is an answer of Peers about one app.
-type record struct {
-	state   rollout.State
-	problem string
-	err     error
-}
-
 // stageWorld is a fleet.World about one app.
 type stageWorld struct {
 	*Stages
 	b         *Branch
 	app       rollout.App
 	s         rollout.State
-	head, was *rollout.Render   // was is nil if the app's commit is not available
-	records   map[string]record // by cluster
+	head, was *rollout.Render // was is nil if the app's commit is not available
 }
 
 // Candidates implements fleet.World. The head's commit is the last that changed the app.
-func (w *stageWorld) Candidates() ([]fleet.Candidate, error) {
+func (w *stageWorld) Candidates() ([]string, error) {
 	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
 	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
 		return known.all, nil
@@ -176,18 +163,14 @@ func (w *stageWorld) Candidates() ([]fleet.Candidate, error) {
 	}
 	line = line[max(0, len(line)-mostBack-1):]
 	ids := rollout.Mapped(line, func(s Snapshot) string { return s.Commit().ID })
-	end := slices.Index(ids, c.head)
-	c.all = []fleet.Candidate{{Commit: c.head}}
-	if end >= 0 {
-		c.all[0].Same = ids[end+1:]
-	}
-	for i := end - 1; i > 0; i-- {
+	c.all = []string{c.head}
+	for i := slices.Index(ids, c.head) - 1; i > 0; i-- {
 		changes, err := differ(line[i-1], line[i], files)
 		if err != nil {
 			return nil, err
 		}
 		if changes {
-			c.all, end = append(c.all, fleet.Candidate{Commit: ids[i], Same: ids[i+1 : end]}), i
+			c.all = append(c.all, ids[i])
 		}
 	}
 	if w.lists == nil {
@@ -209,21 +192,15 @@ func differ(a, b Snapshot, files []string) (bool, error) {
 }
 
 // Record implements fleet.World.
-func (w *stageWorld) Record(cluster string) (rollout.State, string, error) {
-	r, known := w.records[cluster]
-	if !known {
-		if w.Peers == nil {
-			r.problem = "this process reads no other cluster's record"
-		} else if states, err := w.Peers.States(cluster); errors.Is(err, ErrNotReady) {
-			r.err = err
-		} else if err != nil {
-			r.problem = rollout.OneLine(err.Error())
-		} else {
-			r.state, _ = states(w.app.Name)
-		}
-		w.records[cluster] = r
+func (w *stageWorld) Record(cluster string) (s rollout.State, problem string, err error) {
+	states, err := w.Peers.States(cluster)
+	switch {
+	case err == nil:
+		s, _ = states(w.app.Name)
+	case !errors.Is(err, ErrNotReady):
+		return s, rollout.OneLine(err.Error()), nil
 	}
-	return r.state, r.problem, r.err
+	return s, "", err
 }
 
 // Inputs implements fleet.World. Older commits may have a former name of the app.
@@ -234,6 +211,22 @@ func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error)
 		}
 	}
 	return in, nil
+}
+
+// approved returns the commit that a promotion file approves, unless its change has run here.
+func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
+	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
+		return "", nil
+	}
+	ran, err := fleet.HasRun(w, w.b.Cluster, w.s, p.Commit)
+	if err != nil || ran {
+		return "", err
+	}
+	r, err := w.Render(w.app, p.Commit)
+	if errors.Is(err, ErrNotReady) || err == nil && p.Says(rollout.Promote, r.Version()) {
+		return p.Commit, err
+	}
+	return "", nil
 }
 
 // InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be

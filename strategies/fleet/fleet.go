@@ -25,16 +25,10 @@ func (i Inputs) Same(o Inputs) bool {
 	return i.Files != "" && i.Files == o.Files || i.Objects != "" && i.Objects == o.Objects
 }
 
-// Candidate is a commit that the app may follow.
-type Candidate struct {
-	Commit string
-	Same   []string // later commits until the next candidate, which have the same inputs in this cluster
-}
-
 // World answers questions about one app. An error means that the answer is not known yet.
 type World interface {
 	// Candidates returns the commits after the app's in which the app's inputs changed, newest first.
-	Candidates() ([]Candidate, error)
+	Candidates() ([]string, error)
 	// Record returns the app's record in another cluster, or why the record does not count.
 	Record(cluster string) (s rollout.State, problem string, err error)
 	// Inputs returns values that equal nothing else for a commit without a build.
@@ -60,52 +54,41 @@ type Choice struct {
 }
 
 // Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
-// wait. A commit that only lacks an approval comes before newer commits.
+// wait. A commit that only lacks an approval comes before newer commits. An approved commit comes before both.
 func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
 	all, err := w.Candidates()
 	if err != nil || len(all) == 0 {
 		return best, err
 	}
-	newest := all[0].Commit
-	isOf := func(c Candidate) bool { return c.Commit == p.Approved || slices.Contains(c.Same, p.Approved) }
-	if !slices.ContainsFunc(all, isOf) {
-		p.Approved = "" // an earlier change
-	}
 	stage := p.stage(0)
 	if text := Soaks(s, stage.Soak, now); text != "" {
 		what := fmt.Sprintf("%s of stage %s: ", p.Cluster, stage.Name)
-		return Choice{Commit: newest, Hold: what + "soaks another change", Waits: what + "another change " + text}, nil
+		return Choice{Commit: all[0], Hold: what + "soaks another change", Waits: what + "another change " + text}, nil
 	}
 	found := false
-	for i, candidate := range all {
-		c, err := p.proven(w, candidate, now)
-		if err != nil {
-			return best, err
+	for i, commit := range all {
+		c, err := p.check(w, commit, now)
+		eligible, approved, isSame := c.Waits == "", stage.Approve != rollout.ApproveMerge, false
+		if err == nil && eligible && i > 0 { // as after a change of a comment
+			isSame, err = same(w, p.Cluster, commit, s.Source)
 		}
-		eligible, same, approved := c.Waits == "", false, true
-		if eligible && i > 0 {
-			same, err = p.same(w, s.Source, candidate.Commit)
+		if err == nil && eligible && !approved {
+			approved, err = same(w, p.Cluster, commit, append(ranAt(s), p.Approved)...)
 		}
-		if eligible && err == nil && stage.Approve == rollout.ApproveMerge {
-			approved, err = p.sameHere(w, candidate, p.Approved)
-		}
-		if err != nil {
-			return best, err
-		}
-		if same {
-			continue // nothing to take
-		}
-		if !approved {
+		if err == nil && eligible && !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
-			if c.Proposes, err = p.rest(w, candidate.Commit, now); err != nil {
-				return best, err
-			}
+			c.Proposes, err = p.rest(w, commit, now)
 			if c.Hold = c.Waits; c.Proposes == nil { // the record changes when the cluster's turn to propose comes
 				c.Hold = "an approval for stage " + stage.Name + ", which a cluster before proposes"
 			}
 		}
-		if i == 0 || eligible && !found {
+		switch {
+		case err != nil:
+			return best, err
+		case isSame:
+			continue
+		case i == 0 || eligible && !found:
 			best, found = c, eligible
 		}
 		if eligible && (approved || p.Approved == "") {
@@ -132,36 +115,24 @@ func (p Place) stage(offset int) *rollout.Stage {
 }
 
 // HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit never waits.
-func HasRun(w World, cluster string, s rollout.State, commit string) (had bool, err error) {
-	ran := rollout.Mapped(s.Soaked, func(e rollout.Soaked) string { return e.Commit })
-	ran = append(ran, rollout.Mapped(s.Rejected, func(r rollout.Rejection) string { return r.Commit })...)
-	if s.Stable != nil && s.Stable.Commit != s.Source {
-		ran = append(ran, s.Stable.Commit)
-	}
-	is := Inputs{}
-	if len(ran) > 0 {
-		is, err = w.Inputs(cluster, commit)
-	}
-	for i := 0; i < len(ran) && !had && err == nil; i++ {
-		had, err = sameAt(w, cluster, ran[i], is)
-	}
-	return had, err
+func HasRun(w World, cluster string, s rollout.State, commit string) (bool, error) {
+	return same(w, cluster, commit, ranAt(s)...)
 }
 
-// sameHere reports whether a commit is a candidate, or a later commit with the same inputs in this cluster.
-func (p Place) sameHere(w World, c Candidate, commit string) (bool, error) {
-	if commit == c.Commit || !slices.Contains(c.Same, commit) {
-		return commit == c.Commit, nil
+func ranAt(s rollout.State) []string {
+	all := append(rejectedAt(s), soakedAt(s)...)
+	if s.Stable != nil {
+		all = append(all, s.Stable.Commit)
 	}
-	return p.same(w, commit, c.Commit)
+	return all
 }
 
-func (p Place) same(w World, commit, other string) (bool, error) {
-	is, err := w.Inputs(p.Cluster, other)
-	if err != nil {
-		return false, err
-	}
-	return sameAt(w, p.Cluster, commit, is)
+func rejectedAt(s rollout.State) []string {
+	return rollout.Mapped(s.Rejected, func(r rollout.Rejection) string { return r.Commit })
+}
+
+func soakedAt(s rollout.State) []string {
+	return rollout.Mapped(s.Soaked, func(e rollout.Soaked) string { return e.Commit })
 }
 
 // Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit.
@@ -183,54 +154,51 @@ func soaks(s rollout.State, soak time.Duration, now time.Time) string {
 	return "soaks until " + until.UTC().Format(layout+" UTC")
 }
 
-// proven checks a candidate and, until one is proven, the later commits with evidence.
-func (p Place) proven(w World, candidate Candidate, now time.Time) (c Choice, err error) {
-	c, err = p.check(w, candidate.Commit, now)
-	if err != nil || c.Waits == "" || p.Fleet.StageOf(p.Cluster) == 0 {
-		return c, err
-	}
-	for _, cluster := range p.stage(-1).Clusters {
-		s, _, err := w.Record(cluster)
-		if err != nil {
-			return c, err
-		}
-		for _, e := range s.Soaked {
-			later := c
-			same, err := p.sameHere(w, candidate, e.Commit)
-			if same && err == nil {
-				later, err = p.check(w, e.Commit, now)
-			}
-			if later.Commit = candidate.Commit; err != nil || later.Waits == "" {
-				return later, err
+// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now. A commit with the
+// same inputs in this cluster may have the evidence.
+func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
+	if p.Fleet.StageOf(p.Cluster) > 0 {
+		c, err = p.proven(w, commit, now)
+		for i, all := 0, p.stage(-1).Clusters; i < len(all) && err == nil && c.Waits != ""; i++ {
+			s, _, failed := w.Record(all[i])
+			err = failed
+			for j := 0; j < len(s.Soaked) && err == nil && c.Waits != ""; j++ {
+				is, failed := same(w, p.Cluster, commit, s.Soaked[j].Commit)
+				if err = failed; is {
+					other, failed := p.proven(w, s.Soaked[j].Commit, now)
+					if err = failed; other.Waits == "" {
+						c = other
+					}
+				}
 			}
 		}
 	}
-	return c, nil
+	if c.Commit = commit; err == nil && c.Waits == "" {
+		err = p.limit(w, &c, now)
+	}
+	return c, err
 }
 
-// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now.
-func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
-	c.Commit = commit
-	if p.Fleet.StageOf(p.Cluster) > 0 {
-		before, lack := p.stage(-1), 0
-		for _, cluster := range before.Clusters {
-			e, err := proofOf(w, before, cluster, commit, now)
-			switch {
-			case err != nil:
-				return c, err
-			case e.lacks:
-				lack++
-				c.Note = fmt.Sprintf("%s of stage %s has no app %s", cluster, before.Name, p.App)
-			case !e.done:
-				c.wait(cluster, before, e, "")
-				return c, nil
-			}
-		}
-		if lack == len(before.Clusters) {
-			c.Note = fmt.Sprintf("stage %s has no app %s", before.Name, p.App)
+// proven returns whether the stage before proves a commit.
+func (p Place) proven(w World, commit string, now time.Time) (c Choice, err error) {
+	before, lack := p.stage(-1), 0
+	for _, cluster := range before.Clusters {
+		e, err := proofOf(w, before, cluster, commit, now)
+		switch {
+		case err != nil:
+			return c, err
+		case e.lacks:
+			lack++
+			c.Note = fmt.Sprintf("%s of stage %s has no app %s", cluster, before.Name, p.App)
+		case !e.done:
+			c.wait(cluster, before, e, "")
+			return c, nil
 		}
 	}
-	return c, p.limit(w, &c, now)
+	if lack == len(before.Clusters) {
+		c.Note = fmt.Sprintf("stage %s has no app %s", before.Name, p.App)
+	}
+	return c, nil
 }
 
 // limit makes a change wait while too many clusters of the stage have the change under way. An old record only
@@ -306,17 +274,15 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	case s.Source == "":
 		return proof{why: "has not deployed the app"}, nil
 	}
-	for _, r := range s.Rejected {
-		if same, err := sameAt(w, cluster, r.Commit, is); err != nil || same {
-			return proof{why: "rejected the change", hold: "rejected the change"}, err
-		}
+	if was, err := same(w, cluster, commit, rejectedAt(s)...); err != nil || was {
+		return proof{why: "rejected the change", hold: "rejected the change"}, err
 	}
-	if e.done, err = hasSoaked(w, cluster, s, is); err != nil || e.done {
+	if e.done, err = same(w, cluster, commit, soakedAt(s)...); err != nil || e.done {
 		return e, err
 	}
-	same, err := sameAt(w, cluster, s.Source, is)
+	has, err := same(w, cluster, commit, s.Source)
 	switch {
-	case !same:
+	case !has:
 		e.why = "has not taken the change"
 	case s.Release == nil && s.Shown() == rollout.Healthy:
 		e.why = soaks(s, stage.Soak, now)
@@ -326,14 +292,14 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	return e, err
 }
 
-func hasSoaked(w World, cluster string, s rollout.State, is Inputs) (same bool, err error) {
-	for i := 0; i < len(s.Soaked) && !same && err == nil; i++ {
-		same, err = sameAt(w, cluster, s.Soaked[i].Commit, is)
+// same reports whether a cluster has the same inputs of the app at a commit as at one of the others.
+func same(w World, cluster, commit string, others ...string) (is bool, err error) {
+	for i := 0; i < len(others) && err == nil && !is; i++ {
+		var a, b Inputs
+		if a, err = w.Inputs(cluster, commit); err == nil {
+			b, err = w.Inputs(cluster, others[i])
+		}
+		is = err == nil && a.Same(b)
 	}
-	return same, err
-}
-
-func sameAt(w World, cluster, commit string, is Inputs) (bool, error) {
-	was, err := w.Inputs(cluster, commit)
-	return err == nil && was.Same(is), err
+	return is, err
 }

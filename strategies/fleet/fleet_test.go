@@ -19,16 +19,13 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type world struct {
 	line     []string // candidates, newest first
 	records  map[string]rollout.State
-	same     map[string][]string // later commits with the same inputs, by candidate
 	problems map[string]string
 	inputs   map[string]Inputs // by cluster and commit, as in "dev c3"
 	unknown  error
 	looked   []string // clusters whose record was read
 }
 
-func (w *world) Candidates() ([]Candidate, error) {
-	return rollout.Mapped(w.line, func(c string) Candidate { return Candidate{Commit: c, Same: w.same[c]} }), nil
-}
+func (w *world) Candidates() ([]string, error) { return w.line, nil }
 
 func (w *world) Record(cluster string) (rollout.State, string, error) {
 	w.looked = append(w.looked, cluster)
@@ -115,16 +112,16 @@ func TestChoose(t *testing.T) {
 			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "x", Objects: "oc2"}, Inputs{Files: "y", Objects: "oc3"}
 		}, "c4", " | ", ""},
 		"a later commit without a change here": {func(w *world, _ *Place, _ *rollout.State) {
-			w.line, w.same = []string{"c4", "c1"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.line = []string{"c4", "c1"}
 			w.inputs["prod-a c6"] = Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
 		}, "c4", " | ", ""},
-		"a later commit with a file of its own": {func(w *world, _ *Place, _ *rollout.State) {
-			w.line, w.same = []string{"c4"}, map[string][]string{"c4": {"c5", "c6"}}
+		"a later commit with a change here": {func(w *world, _ *Place, _ *rollout.State) {
+			w.line = []string{"c4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
 		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
 		"a later commit that one cluster lacks": {func(w *world, _ *Place, _ *rollout.State) {
-			w.line, w.same = []string{"c4"}, map[string][]string{"c4": {"c5", "c6"}}
+			w.line = []string{"c4"}
 			w.inputs["prod-a c5"], w.inputs["prod-a c6"] = Inputs{Files: "fc4"}, Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c5", "c5")
 		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
@@ -149,6 +146,16 @@ func TestChoose(t *testing.T) {
 		}, "c3", " | ", ""},
 		"an approval of an older commit": {func(w *world, p *Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c2", rollout.ApproveMerge
+		}, "c2", " | ", ""},
+		"an approval of the same content": {func(w *world, p *Place, _ *rollout.State) {
+			p.Approved, p.Fleet.Stages[2].Approve = "c9", rollout.ApproveMerge
+			w.inputs["prod-a c9"] = Inputs{Files: "fc2"}
+		}, "c2", " | ", ""},
+		"rejected here": {func(w *world, p *Place, own *rollout.State) {
+			p.Fleet.Stages[2].Approve, own.Rejected = rollout.ApproveMerge, []rollout.Rejection{{Commit: "c3"}}
+		}, "c3", " | ", ""},
+		"nothing changes here": {func(w *world, p *Place, _ *rollout.State) {
+			w.inputs["prod-a c3"] = Inputs{Objects: "oc1"}
 		}, "c2", " | ", ""},
 		"an approval of another commit": {func(w *world, p *Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c4", rollout.ApproveMerge
@@ -337,7 +344,7 @@ func TestProposes(t *testing.T) {
 		for _, cluster := range f.Stages[2].Clusters {
 			p := Place{Fleet: f, Cluster: cluster, App: "shop"}
 			c, err := p.Choose(w, at("c1"), noon)
-			if err != nil || !strings.HasPrefix(c.Waits, "an approval") {
+			if err != nil || c.Waits != "" && !strings.HasPrefix(c.Waits, "an approval") {
 				t.Fatalf("%s: %+v, %v", cluster, c, err)
 			}
 			if rank := len(p.lower()); c.Proposes != nil {
@@ -355,5 +362,5 @@ func TestProposes(t *testing.T) {
 			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), Inputs{Files: "fc1"}
 		}
 	}
-	compare.CheckNamed(t, "ranks if the first does not change", []int{0, 1}, proposes())
+	compare.CheckNamed(t, "ranks if the first does not change", []int{1}, proposes())
 }
