@@ -133,7 +133,7 @@ var formats = map[string]Format{
 		"a valid header name", "use letters, digits, - and _, as in X-Staff"},
 	"headerValue": {regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`), // as in the Gateway API's HTTPHeader
 		"a valid header value", "use ASCII characters, with single spaces between them"},
-	"hash":   {regexp.MustCompile(`^h[0-9]+-[0-9a-f]+$`), "the hash of a release", "write it as in h1-7b4e2a91d0"},
+	"hash":   {regexp.MustCompile(`^[ch][0-9]+-[0-9a-f]+$`), "the hash of a release", "write it as in h1-7b4e2a91d0"},
 	"branch": {regexp.MustCompile(`^gitrollout/`), "below gitrollout/", "use gitrollout/state/<cluster>"},
 	"repository": {regexp.MustCompile(`^([a-z+]+://([^/@:]+@)?[^/@]+/|[^/@:]+@[^/:]+:|/).+$`), // without a password
 		"the address of a repository", "write https://host/path.git or git@host:path.git, without a password"},
