@@ -183,6 +183,11 @@ func TestPeerProblems(t *testing.T) {
 			func(s *stage) { s.push(map[string][]byte{rollout.ClusterPath: nil}) }, func(s *stage) { s.record(nil) },
 			"state branch gitrollout/state/dev: has no cluster.yaml",
 		},
+		"a commit on the users' branch, such as a proposal that the cluster has signed": {
+			func(s *stage) { s.push(map[string][]byte{configFile: []byte(plainConfig)}) },
+			func(s *stage) { s.push(map[string][]byte{configFile: nil}) },
+			"state branch gitrollout/state/dev: cluster.yaml: is beside the folder .gitrollout, so the commit is no record; reset",
+		},
 		"damaged cluster.yaml": {
 			func(s *stage) { s.push(map[string][]byte{rollout.ClusterPath: []byte("a")}) }, func(s *stage) { s.record(nil) },
 			"state branch gitrollout/state/dev: cluster.yaml: is not a mapping",

@@ -28,14 +28,17 @@ type stages struct {
 	gate     source.Stages
 
 	mu      sync.Mutex
-	known   map[what]fleet.Inputs
+	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
 	commits []Snapshot                // to a head, oldest first
 	far     map[string]bool           // too old for commits
 }
 
-// mostKnown limits the map known, which is then cleared.
-const mostKnown = 50_000
+type inputsAt struct{ cluster, app, commit string }
+
+// mostKnown limits the map known, which is then cleared. A waiting app needs some 30 answers in one pass, so that too
+// small a limit would let no app of a large fleet continue.
+const mostKnown = 1_000_000
 
 func newStages(
 	o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher, peersOf func(app string) source.Peers,
@@ -43,7 +46,7 @@ func newStages(
 	x := &stages{
 		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics,
 		peersOf: peersOf,
-		known:   map[what]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
+		known:   map[inputsAt]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
 	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
 		Tree: func(commit string) (Snapshot, error) { return fetcher.tree(commit) },
@@ -72,14 +75,13 @@ func (x *stages) head(v *gitView, a *appView, s rollout.State, head strategies.H
 }
 
 func (x *stages) inputs(cluster, app, commit string) (fleet.Inputs, error) {
-	of := what{app: rollout.App{Name: app}, commit: commit, cluster: cluster}
 	x.mu.Lock()
-	in, known := x.known[of]
+	in, known := x.known[inputsAt{cluster, app, commit}]
 	x.mu.Unlock()
 	if known {
 		return in, nil
 	}
-	_, err := x.fetcher.tree(commit, job{what: of})
+	_, err := x.fetcher.tree(commit, job{what: what{app: rollout.App{Name: app}, commit: commit, cluster: cluster}})
 	if err != nil && !errors.Is(err, source.ErrNotReady) { // gone
 		return fleet.Inputs{Files: "unusable at " + commit}, nil
 	}
@@ -108,7 +110,7 @@ func (x *stages) make(j job) {
 	if len(x.known) >= mostKnown {
 		clear(x.known)
 	}
-	x.known[j.what] = in
+	x.known[inputsAt{j.cluster, j.app.Name, j.commit}] = in
 	x.mu.Unlock()
 	x.fetcher.touch(j.app.Name)
 }

@@ -20,6 +20,7 @@ func TestPromoteEntry(t *testing.T) {
 	in.Entry = &cohort.Entry{Waits: "cohort 2 of 3 (base/web.yaml)", Release: "h1-9", Commit: rollout.Commit{ID: "c9c9c9c9c9"}}
 	file, o := decided(t, in, entry)
 	compare.Contains(t, file, "release: h1-9\nthrough: entry")
+	compare.Contains(t, file, "commit: c9c9c9c9c9\n")
 	compare.Contains(t, o.Effect, "shop does not wait for other apps or clusters")
 	compare.CheckNamed(t, "about the head's version", error(nil), entry.StillAbout(in))
 	refused(t, in, Action{Verb: rollout.Promote}, "it waits for cohort 2 of 3 (base/web.yaml); to let it take the change now: "+

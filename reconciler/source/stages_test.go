@@ -30,6 +30,10 @@ func TestFleetOfABranch(t *testing.T) {
 	if b.Stage() != nil || !rollout.IsInvalid(b.Unstaged) || len(b.Apps) != 2 {
 		t.Errorf("an unusable fleet.yaml: %+v", b)
 	}
+	b = open(t, linkedSettings{changed(t, map[string]string{rollout.FleetPath: "../x", rollout.FreezePath("prod"): "../x"}).Tree.(commit)}, nil)
+	if !rollout.IsInvalid(b.Unstaged) || b.Freeze == nil {
+		t.Errorf("symbolic links: %v, %+v", b.Unstaged, b.Freeze)
+	}
 	if b = changed(t, nil); b.Fleet != nil || b.Unstaged != nil || b.Calendar("shop").Freeze != nil {
 		t.Errorf("without fleet.yaml: %+v", b)
 	}
@@ -114,9 +118,10 @@ func TestPrepareInAStage(t *testing.T) {
 		compare.CheckNamed(t, name+", stage", "prod", a.Stage.Name)
 	}
 	first := rollout.State{Phase: rollout.Pending}
-	first.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "waits for stage dev", Commit: "changed"}
-	if a := Prepare(b, b.Apps[0], first, head("h1-b"), Promotion{}, Trust{}); rollout.ReasonOf(a.Head.Err) != rollout.HeldStage {
-		t.Errorf("a first deployment: %v", a.Head.Err)
+	first.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "release c1-b of changed by Ann waits for stage dev", Commit: "changed"}
+	a := Prepare(b, b.Apps[0], first, head("h1-b"), Promotion{}, Trust{})
+	if rollout.ReasonOf(a.Head.Err) != rollout.HeldStage || a.Entry == nil || a.Entry.Open || a.Entry.Release != "c1-b" {
+		t.Errorf("a first deployment: %v, %+v", a.Head.Err, a.Entry)
 	}
 }
 
@@ -146,7 +151,8 @@ func TestStagesOf(t *testing.T) {
 		t.Fatal("no shop")
 	}
 	renderOf := func(id string) *rollout.Render {
-		return &rollout.Render{Commit: rollout.Commit{ID: id}, Files: []string{"apps/shop/a", "apps/shop/b"}, Digest: id}
+		return &rollout.Render{Commit: rollout.Commit{ID: id}, Files: []string{"apps/shop/a", "apps/shop/b"}, Digest: id,
+			Content: "c1-0000000004"}
 	}
 	peers := unready{}
 	x := &Stages{Reader: NewReader("prod", &builds{}), Peers: peers,
@@ -190,17 +196,44 @@ func TestStagesOf(t *testing.T) {
 	}
 	b.Fleet.Stages[1].Approve, rest.Stable, rest.Source = rollout.ApproveMerge, &rollout.Release{Hash: "v1"}, "c2"
 	peers["dev"] = rollout.State{Source: "c4"}
-	head.Render.Content = "h1-0000000004"
-	p := &rollout.Promotion{Release: head.Render.Version(), Decision: rollout.Promote, Through: rollout.ThroughEntry}
+	p := &rollout.Promotion{Release: head.Render.Version(), Decision: rollout.Promote, Through: rollout.ThroughEntry, Commit: "c4"}
 	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || e.Waits == "" || err != nil {
 		t.Errorf("an approval before the evidence: %+v, %v", e, err)
 	}
+	peers["dev"] = rollout.State{Source: "c4", Soaked: []rollout.Soaked{{Commit: "c4"}}}
+	if _, e, err = x.Of(b, app, rest, head, p, noon); !e.Open || err != nil { // Inputs, without keys, has no version
+		t.Errorf("an approval: %+v, %v", e, err)
+	}
+	p.Release = "h1-other"
+	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || err != nil {
+		t.Errorf("an approval whose release is of another commit: %+v, %v", e, err)
+	}
+	peers["dev"], p.Release = rollout.State{Source: "c4"}, head.Render.Version()
 	p.At, p.Digest = "2026-11-20T12:00:00Z", "d"
 	if _, e, err = x.Of(b, app, rest, head, p, noon); !e.Open || err != nil {
 		t.Errorf("a user's promotion: %+v, %v", e, err)
+	}
+	p.Commit = "c2"
+	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || err != nil {
+		t.Errorf("a user's promotion of an older commit with the same version: %+v, %v", e, err)
+	}
+	p.Commit, rest.Stable = "", &rollout.Release{Hash: head.Render.Version()}
+	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || err != nil {
+		t.Errorf("a promotion of the stable version: %+v, %v", e, err)
 	}
 	rest.Source = "c4"
 	if _, e, err = x.Of(b, app, rest, head, nil, noon); e != nil || err != nil {
 		t.Errorf("nothing newer: %+v, %v", e, err)
 	}
+}
+
+// linkedSettings has symbolic links at the paths of fleet.yaml and freeze.yaml.
+type linkedSettings struct{ commit }
+
+func (l linkedSettings) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found, err := l.commit.Lookup(name)
+	if found && (name == rollout.FleetPath || name == rollout.FreezePath("prod")) {
+		e.Kind = rollout.Symlink
+	}
+	return e, found, err
 }
