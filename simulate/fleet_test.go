@@ -31,6 +31,7 @@ func (f fleetRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout
 	entry, _, _ := tree.Lookup("base/config")
 	config := blobOf(tree, entry)
 	r.Files, r.Digest = append(r.Files, "base/config"), r.Digest+config
+	slices.Sort(r.Files)
 	r.Objects = append(r.Objects, objectOf(manifest("v1", "ConfigMap", app.Name, map[string]any{"data": map[string]any{"config": config}})))
 	return r, nil
 }

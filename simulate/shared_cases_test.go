@@ -268,3 +268,27 @@ func TestRevertOfASharedChange(t *testing.T) {
 		}
 	}
 }
+
+// TestRevertWithANewSharedFile checks that only the first app takes a new shared ConfigMap if the same head reverts another shared file.
+func TestRevertWithANewSharedFile(t *testing.T) {
+	w := newSharedWorld(t, 1, 20, fleetRenderer{}, map[string]string{"base/config": "c0"})
+	w.start()
+	w.run(10*time.Minute, false)
+	w.pushFile("base", "base/version", "fine1")
+	w.hours(12)
+	w.pushFile("config", "base/config", "c1")
+	w.run(2*time.Minute, false)
+	w.pushFile("revert", "base/version", "good0")
+	w.run(5*time.Minute, false)
+	var have []string
+	for i := range 20 {
+		app := fmt.Sprint("a", i)
+		files := w.git.Files(w.state(app).Source)
+		if files["base/config"] == "c1" {
+			have = append(have, app)
+		}
+	}
+	if len(have) > 1 {
+		t.Errorf("c1 runs in %v", have)
+	}
+}

@@ -121,7 +121,7 @@ func newSharedBase(t testing.TB, seed uint64, apps int) *sharedBase {
 	return newSharedWorld(t, seed, apps, baseRenderer{}, nil)
 }
 
-func newSharedWorld(t testing.TB, seed uint64, apps int, renderer baseRenderer, more map[string]string) *sharedBase {
+func newSharedWorld(t testing.TB, seed uint64, apps int, renderer reconciler.Renderer, more map[string]string) *sharedBase {
 	t.Helper()
 	w := &sharedBase{rng: rand.New(rand.NewPCG(seed, 7)), names: make([]string, apps),
 		ran: map[string]map[string]bool{}, acts: map[string]int{},

@@ -128,3 +128,29 @@ func TestEntryOfAStage(t *testing.T) {
 		t.Errorf("opened: %q, %+v, entered %+v, held %+v", d.Subject, d.State.Release, d.State.Entered, d.State.Held)
 	}
 }
+
+// TestEntryOfARevert checks a commit with the stable version during a release. The app goes back at once, to the commit or, if the commit
+// waits for other apps or clusters because of its other content, to the stable commit. During the rollback, the content still waits.
+func TestEntryOfARevert(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		h := oneWeb(nil)
+		h.push(func(s *source) { s.workloads[0].version = "v2" })
+		in := inFlight(h, 0)
+		h.push(func(s *source) { s.workloads[0].version = "v1" })
+		in.Head = h.headInput()
+		want := h.headID()
+		if waits {
+			in.Entry, want = &cohort.Entry{Held: rollout.HeldStage, Commit: in.Head.Commit}, in.State.Stable.Commit
+		}
+		d := Decide(in)
+		if d.State.Phase != rollout.Aborting || !d.Rollback || d.State.Rollback.To != want {
+			t.Fatalf("waits %t: %s, %+v, want %s", waits, d.State.Phase, d.State.Rollback, want)
+		}
+		in.State = d.State
+		for range 3 {
+			d = Decide(in)
+			in.State, in.Now = d.State, in.Now.Add(time.Hour)
+		}
+		compare.CheckNamed(t, "commit", want, in.State.Source)
+	}
+}

@@ -81,7 +81,11 @@ func leave(in Input, target rollout.Hash) Decision {
 		}
 		return started(in, startFirst(in))
 	case target == s.Stable.Hash:
-		return rollback(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
+		why := cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID}
+		if e := in.Entry; e != nil && !e.Open { // other content of the commit waits
+			why.to = s.Stable.Commit
+		}
+		return rollback(in, why)
 	case areMoved(in, s.Progress):
 		return settled(in, Decision{State: s})
 	case workloads.IsPromoting(s) && servesAll(in, isAllOn):

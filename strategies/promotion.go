@@ -18,10 +18,12 @@ import (
 // version.
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort or stage, its own commit replaces the head. A rollback first has to return to that commit.
+// cohort or stage, its own commit replaces the head, except for a revert of the release in flight. A rollback first has
+// to return to that commit.
 func (in Input) prepared() Input {
-	isLeft := in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
-	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil && !isLeft {
+	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
+	isRevert := in.Head.Render != nil && s.IsReturn(in.Head.Render.Release()) && s.Phase != rollout.Aborting
+	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil && !isLeft && !isRevert {
 		in.Head = Head{Commit: in.Source.Commit, Render: in.Source}
 	}
 	if err := in.HeadErr(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +66,17 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 ) {
 	settings := e.Branch.Config.Shared
 	if settings.Over == 0 || len(e.Branch.Apps) <= settings.Over || head.Err != nil || head.Render == nil ||
-		head.Render.Commit.ID == s.Source || neverWaits(s, head.Render) {
+		head.Render.Commit.ID == s.Source || s.Source == "" || s.Release != nil && s.Stable == nil {
 		return nil, nil
+	}
+	if isBack(s, head.Render) {
+		_, rejected := s.IsRejected(head.Render.Release())
+		was, err := e.Render(app, s.Source)
+		if rejected || isGone(err) || err == nil && changesOnlyVersion(was, head.Render) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	changed, err := e.differing(app.Name, s.Source)
 	isForeign := func(file string) bool { return !strings.HasPrefix(file, app.Path+"/") }
@@ -95,22 +105,23 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	return &entry, nil
 }
 
-// neverWaits reports whether a head needs no proof in other apps: a first deployment, a rollback, a revert, an earlier
-// version, or a user's retry.
-func neverWaits(s rollout.State, head *rollout.Render) bool {
-	return s.Source == "" || s.Release != nil && s.Stable == nil || isBack(s, head)
-}
-
-// isBack is neverWaits without a first deployment.
+// isBack reports whether a head's version was rejected, or is an earlier stable version.
 func isBack(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)
-	isVerified := h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
-	return rejected || isVerified || isReturn(s, head)
+	return rejected || h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
 }
 
-func isReturn(s rollout.State, head *rollout.Render) bool {
-	return s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Release()
+// changesOnlyVersion reports whether all objects but staged workloads are the same.
+func changesOnlyVersion(was, head *rollout.Render) bool {
+	others := func(r *rollout.Render) map[rollout.Ref]rollout.Object {
+		all := r.ByRef()
+		for _, spec := range r.Specs {
+			delete(all, spec.Workload.Ref())
+		}
+		return all
+	}
+	return reflect.DeepEqual(others(was), others(head))
 }
 
 // Member implements cohort.World.

@@ -115,7 +115,8 @@ func (f *baseApps) last(t testing.TB) string {
 	return ""
 }
 
-// TestEntriesOf checks which heads wait for a cohort. Rollbacks, reverts, verified versions and content that ran before never wait.
+// TestEntriesOf checks which heads wait for a cohort. Rollbacks, verified versions and content that ran before never wait. A revert of a
+// release in flight waits only with its other content: see strategies.TestEntryOfARevert.
 func TestEntriesOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(f *baseApps, s *rollout.State, app string)
@@ -131,11 +132,15 @@ func TestEntriesOf(t *testing.T) {
 		}, false},
 		"a revert": {func(f *baseApps, s *rollout.State, app string) {
 			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Hash: "h1-bad", Commit: "one"}
-			s.Stable = &rollout.Release{Hash: f.hashOf(app, "two"), Commit: "two"}
-		}, false},
+			s.Stable = &rollout.Release{Hash: f.hashOf(app, "two"), Commit: "zero"}
+		}, true},
 		"a verified version": {func(f *baseApps, s *rollout.State, app string) {
 			s.Verified = []rollout.Hash{s.Stable.Hash, f.hashOf(app, "two")}
 		}, false},
+		"a verified version with a new object": {func(f *baseApps, s *rollout.State, app string) {
+			s.Verified = []rollout.Hash{s.Stable.Hash, f.hashOf(app, "two")}
+			f.render(app, "two").Objects = []rollout.Object{{"kind": "ConfigMap"}}
+		}, true},
 		"the stable version with another file": {func(f *baseApps, s *rollout.State, app string) {
 			s.Stable.Hash, s.Verified = f.hashOf(app, "two"), []rollout.Hash{f.hashOf(app, "two")}
 		}, true},

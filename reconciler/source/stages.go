@@ -61,12 +61,9 @@ func (x *Stages) Of(
 	switch {
 	case hasRun:
 		return head, nil, nil
-	case isReturn(s, head.Render): // back to the stable commit at once, as other content waits
-		if stable, err := x.headAt(app, s.Stable.Commit); err == nil && stable.Err == nil {
-			stable.Commit.Author = head.Commit.Author
-			head = stable
-		}
-		return head, nil, nil
+	case s.IsReturn(head.Render.Release()): // at once to the stable commit, as other content waits
+		e.Waits, e.Commit = "the end of the release in flight", head.Commit
+		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
 		e.Waits, e.Due, unknown = "the app's earlier commits", now.Add(afterUnread), failed
 	case b.Unstaged != nil:

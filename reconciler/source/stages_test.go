@@ -111,7 +111,8 @@ func TestPrepareInAStage(t *testing.T) {
 				Commit: rollout.Commit{ID: "older", Author: "Bob"}}},
 		"in flight": {flight, head("h1-b"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
 			Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
-		"in flight, a revert": {flight, head("h1-a"), nil, nil},
+		"in flight, a revert": {flight, head("h1-a"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
+			Release: stable.Hash, Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
 	} {
 		a := Prepare(b, b.Apps[0], tt.state, tt.head, Promotion{File: tt.p}, Trust{})
 		compare.CheckNamed(t, name, tt.want, a.Entry)
