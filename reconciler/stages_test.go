@@ -234,7 +234,8 @@ func TestFirstDeploymentOfAStage(t *testing.T) {
 	c.push(files)
 	c.run(30)
 	cart, till := c.prod.stateOf("cart"), c.prod.stateOf("till")
-	if cart.Phase != rollout.Pending || !cart.Held.Is(rollout.HeldStage) || !strings.HasSuffix(cart.Held.Message, " by Ann waits for stage staging") {
+	if cart.Phase != rollout.Pending || !cart.Held.Is(rollout.HeldStage) ||
+		!strings.HasSuffix(cart.Held.Message, " by Ann waits for stage staging") {
 		t.Errorf("cart is %s, held %+v", cart.Phase, cart.Held)
 	}
 	if till.Phase != rollout.Healthy {

@@ -109,11 +109,6 @@ func (s *State) HasSoaked(commit string) bool {
 	return slices.ContainsFunc(s.Soaked, func(e Soaked) bool { return e.Commit == commit })
 }
 
-// IsReturn reports whether a version ends the release in flight, because it is stable.
-func (s *State) IsReturn(h Hash) bool {
-	return s.Release != nil && s.Stable != nil && s.Stable.Hash == h
-}
-
 // IsNewSince reports whether a version became stable at or after a time.
 func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }
 

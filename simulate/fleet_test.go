@@ -475,7 +475,8 @@ func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, m
 		return "the content is the same"
 	case was.Source != "" && w.at[commit] < w.at[was.Source]:
 		return "the commit is older"
-	case was.Source != "" && version != before && !m.apps[app].verified[version] && (f.Freeze != nil || w.git.Files(main)[rollout.FreezePath(m.name)] != ""):
+	case was.Source != "" && version != before && !m.apps[app].verified[version] &&
+		(f.Freeze != nil || w.git.Files(main)[rollout.FreezePath(m.name)] != ""):
 		return "a freeze"
 	case i < 0:
 		return ""

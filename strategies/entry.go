@@ -44,7 +44,8 @@ func withEntry(in, given Input, d Decision) Decision {
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
 	old := given.State.Held
-	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil {
+	isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet) // held by the head's error
+	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil && !isFirst {
 		return d
 	}
 	if e.Hold == "" {
@@ -53,7 +54,12 @@ func withEntry(in, given Input, d Decision) Decision {
 		}
 		return d
 	}
-	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author, Message: e.Message()}
+	what := "the change"
+	if e.Release != "" {
+		what = "release " + string(e.Release)
+	}
+	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author,
+		Message: fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)}
 	if h.Reason = cmp.Or(e.Held, h.Reason); e.Asks {
 		h.Reason = rollout.HeldShared
 	}
@@ -61,7 +67,7 @@ func withEntry(in, given Input, d Decision) Decision {
 		old.Commit == h.Commit { // promotion files name the commit
 		h = old // a new process may not know the author
 	}
-	if s.Held, d.Waiting = h, e.Waits; d.Subject == "" && h != given.State.Held {
+	if s.Held, d.Waiting = h, e.Waits; (d.Subject == "" || isFirst) && h != given.State.Held {
 		d.Subject = fmt.Sprintf("%s held: %s", s.App, h.Message)
 	}
 	return d

@@ -22,7 +22,8 @@ import (
 // to return to that commit.
 func (in Input) prepared() Input {
 	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
-	isRevert := in.Head.Render != nil && s.IsReturn(in.Head.Render.Release()) && s.Phase != rollout.Aborting
+	isRevert := in.Head.Render != nil && s.Release != nil && s.Phase != rollout.Aborting && s.Stable != nil &&
+		s.Stable.Hash == in.Head.Render.Release()
 	if e := in.Entry; e != nil && !e.Open && in.Source != nil && in.Head.Err == nil && !isLeft && !isRevert {
 		in.Head = Head{Commit: in.Source.Commit, Render: in.Source}
 	}

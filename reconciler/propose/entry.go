@@ -33,7 +33,8 @@ func Entry(cluster string, in strategies.Input) Change {
 	o := Change{Branch: rollout.ProposalBranch(rollout.ProposePromotion, cluster, in.App.Name), When: e.Commit.When,
 		Edits: map[string][]byte{}, Subject: fmt.Sprintf("Let %s into stage %s", in.App.Name, in.Stage.Name)}
 	for c, version := range e.Versions {
-		o.Edits[rollout.PromotionPath(c, in.App.Name)], _ = entryOf(version, e.Commit.ID).Encode() // encoding texts never fails
+		file := rollout.PromotionPath(c, in.App.Name)
+		o.Edits[file], _ = entryOf(version, e.Commit.ID).Encode() // encoding texts never fails
 	}
 	r := rollout.Release{Hash: e.Release, Commit: e.Commit.ID, Author: e.Commit.Author, Subject: e.Commit.Subject}
 	o.Message = fmt.Sprintf("%s\n\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject, releaseLine(&r, ""),

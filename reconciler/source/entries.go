@@ -112,6 +112,10 @@ func isBack(s rollout.State, head *rollout.Render) bool {
 	return rejected || h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
 }
 
+func isReturn(s rollout.State, head *rollout.Render) bool {
+	return s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Release()
+}
+
 // changesOnlyVersion reports whether all objects but staged workloads are the same.
 func changesOnlyVersion(was, head *rollout.Render) bool {
 	others := func(r *rollout.Render) map[rollout.Ref]rollout.Object {

@@ -61,7 +61,7 @@ func (x *Stages) Of(
 	switch {
 	case hasRun:
 		return head, nil, nil
-	case s.IsReturn(head.Render.Release()): // at once to the stable commit, as other content waits
+	case isReturn(s, head.Render): // at once to the stable commit, as other content waits
 		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
@@ -70,24 +70,12 @@ func (x *Stages) Of(
 		e.Held, e.Waits = rollout.HeldFleet, "usable stages: "+b.Unstaged.Error()
 		e.Hold = e.Waits
 	default:
-		place, choice, next := fleet.Place{Fleet: b.Fleet, Cluster: b.Cluster, App: app.Name}, fleet.Choice{}, head
-		if place.Approved, err = w.approved(p); err == nil {
-			choice, err = place.Choose(w, s, now)
-		}
-		if err == nil && choice.Commit != head.Render.Commit.ID {
-			next, err = x.headAt(app, choice.Commit)
-		}
-		if err == nil && choice.Proposes != nil {
-			e.Versions, err = x.versions(choice.Proposes, app.Name, choice.Commit)
-		}
-		if err != nil {
-			e.Waits, e.Due, unknown = "the records of other clusters", now.Add(afterUnread), err
-		} else {
-			head, e.Open, e.Note, e.Waits, e.Hold = next, choice.Waits == "", choice.Note, choice.Waits, choice.Hold
+		if head, unknown = w.choose(e, p, head, now); unknown != nil {
+			e.Waits, e.Due = "the records of other clusters", now.Add(afterUnread)
 		}
 	}
 	if e.Commit = head.Commit; head.Render != nil {
-		if e.Release = head.Render.Version(); e.Versions != nil {
+		if e.Release = head.Render.Version(); len(e.Versions) > 0 {
 			e.Versions[b.Cluster] = e.Release
 		}
 	}
@@ -96,24 +84,35 @@ func (x *Stages) Of(
 	case e.Open || !isBare:
 		return head, e, nil
 	case unknown == nil:
-		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: e.Message()}
+		head.Render, head.Err = nil, &rollout.InvalidError{Reason: e.Held, Msg: "waits for " + e.Hold}
 	}
 	return head, e, unknown
 }
 
-// versions returns an app's versions at a commit in some clusters.
-func (x *Stages) versions(clusters []string, app, commit string) (map[string]rollout.Hash, error) {
-	all := map[string]rollout.Hash{}
-	for _, cluster := range clusters {
-		in, err := x.Inputs(cluster, app, commit)
-		if err != nil {
-			return nil, err
-		}
-		if in.Version != "" {
-			all[cluster] = in.Version
+// choose returns the commit that the app may follow or awaits, and completes the entry.
+func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategies.Head, now time.Time) (
+	next strategies.Head, err error,
+) {
+	place := fleet.Place{Fleet: w.b.Fleet, Cluster: w.b.Cluster, App: w.app.Name}
+	if place.Approved, err = w.approved(p); err != nil {
+		return head, err
+	}
+	c, err := place.Choose(w, w.s, now)
+	versions := map[string]rollout.Hash{}
+	for i := 0; i < len(c.Proposes) && err == nil; i++ {
+		var in fleet.Inputs
+		if in, err = w.Inputs(c.Proposes[i], c.Commit); in.Version != "" || c.Proposes[i] == w.b.Cluster {
+			versions[c.Proposes[i]] = in.Version
 		}
 	}
-	return all, nil
+	if next = head; err == nil && c.Commit != w.head.Commit.ID {
+		next, err = w.headAt(w.app, c.Commit)
+	}
+	if err != nil {
+		return head, err
+	}
+	e.Open, e.Note, e.Waits, e.Hold, e.Versions = c.Waits == "", c.Note, c.Waits, c.Hold, versions
+	return next, nil
 }
 
 // headAt returns an older commit as the head, with the checks of a head.

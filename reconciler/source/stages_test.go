@@ -30,7 +30,8 @@ func TestFleetOfABranch(t *testing.T) {
 	if b.Stage() != nil || !rollout.IsInvalid(b.Unstaged) || len(b.Apps) != 2 {
 		t.Errorf("an unusable fleet.yaml: %+v", b)
 	}
-	b = open(t, linkedSettings{changed(t, map[string]string{rollout.FleetPath: "../x", rollout.FreezePath("prod"): "../x"}).Tree.(commit)}, nil)
+	links := first.with("second", map[string]string{rollout.FleetPath: "../x", rollout.FreezePath("prod"): "../x"})
+	b = open(t, linkedSettings{links}, nil)
 	if !rollout.IsInvalid(b.Unstaged) || b.Freeze == nil {
 		t.Errorf("symbolic links: %v, %+v", b.Unstaged, b.Freeze)
 	}

@@ -52,8 +52,8 @@ func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 		return nil, err
 	}
 	if _, isUsers, err := tree.Lookup(".gitrollout"); err != nil || isUsers {
-		return nil, cmp.Or(err, error(rollout.Invalidf(rollout.ClusterPath, "", "is beside the folder .gitrollout, so the commit "+
-			"is no record").WithFix("reset the state branch to its last commit by gitrollout")))
+		return nil, cmp.Or(err, error(rollout.Invalidf(rollout.ClusterPath, "", "is beside the folder .gitrollout, "+
+			"so the commit is no record").WithFix("reset the state branch to its last commit by gitrollout")))
 	}
 	return rollout.ParseCluster(data)
 }

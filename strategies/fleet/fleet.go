@@ -100,13 +100,11 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 
 // rest returns this cluster and the later clusters of the stage if the clusters before are done with a commit.
 func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
-	lower := p.lower()
-	for _, cluster := range lower {
-		if e, err := proofOf(w, p.stage(0), cluster, commit, now); err != nil || !e.done && !e.lacks {
-			return nil, err
-		}
+	all, before := p.ranked()
+	if done, _, _, err := p.done(w, all[:before], commit, now); err != nil || done < before {
+		return nil, err
 	}
-	return p.ranked()[len(lower):], nil
+	return all[before:], nil
 }
 
 // stage returns the cluster's stage, or the stage before by -1.
@@ -137,25 +135,20 @@ func soakedAt(s rollout.State) []string {
 
 // Soaks returns "soaks until 14:05 UTC" or the like while newer changes wait for evidence about the app's commit.
 func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
-	if soak > 0 && s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy && !s.HasSoaked(s.Source) {
-		return soaks(s, soak, now)
-	}
-	return ""
-}
-
-func soaks(s rollout.State, soak time.Duration, now time.Time) string {
-	if s.SoaksSince.IsZero() || soak == 0 {
-		return "soaks"
-	}
 	until, layout := s.SoaksSince.Add(soak), "15:04"
-	if until.Sub(now) > 12*time.Hour {
+	switch isWell := s.Source != "" && s.Release == nil && s.Shown() == rollout.Healthy; {
+	case soak == 0 || !isWell || s.HasSoaked(s.Source):
+		return ""
+	case s.SoaksSince.IsZero():
+		return "soaks"
+	case until.Sub(now) > 12*time.Hour:
 		layout = "2006-01-02 15:04"
 	}
 	return "soaks until " + until.UTC().Format(layout+" UTC")
 }
 
-// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now. A commit with the
-// same inputs in this cluster may have the evidence.
+// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now. Another commit
+// with the same inputs in this cluster may have the evidence.
 func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
 	if p.Fleet.StageOf(p.Cluster) > 0 {
 		c, err = p.proven(w, commit, now)
@@ -205,44 +198,43 @@ func (p Place) proven(w World, commit string, now time.Time) (c Choice, err erro
 // lengthens the wait, because evidence stays.
 func (p Place) limit(w World, c *Choice, now time.Time) error {
 	stage := p.stage(0)
-	n := len(stage.Clusters)
-	most := min(n, max(1, stage.MaxUpdate.RoundDown(n)))
-	lower := p.lower()
-	needed, done := len(lower)-most+1, 0
+	all, before := p.ranked()
+	needed := before - min(len(all), max(1, stage.MaxUpdate.RoundDown(len(all)))) + 1
 	if needed <= 0 {
 		return nil
 	}
-	var first proof
-	at := ""
-	for _, cluster := range lower {
-		e, err := proofOf(w, stage, cluster, c.Commit, now)
-		if err != nil {
-			return err
-		}
-		if e.done || e.lacks {
-			done++
-		} else if at == "" {
+	done, first, at, err := p.done(w, all[:before], c.Commit, now)
+	if err == nil && done < needed {
+		c.wait(at, stage, first, fmt.Sprintf(" (maxUpdate: %s)", stage.MaxUpdate))
+	}
+	return err
+}
+
+// done counts the clusters of the stage that are done with a commit or lack the app, and returns the first other.
+func (p Place) done(w World, clusters []string, commit string, now time.Time) (
+	n int, first proof, at string, err error,
+) {
+	for _, cluster := range clusters {
+		e, err := proofOf(w, p.stage(0), cluster, commit, now)
+		switch {
+		case err != nil:
+			return n, e, cluster, err
+		case e.done || e.lacks:
+			n++
+		case at == "":
 			first, at = e, cluster
 		}
 	}
-	if done < needed {
-		c.wait(at, stage, first, fmt.Sprintf(" (maxUpdate: %s)", stage.MaxUpdate))
-	}
-	return nil
+	return n, first, at, nil
 }
 
-// lower returns the stage's clusters that take the app's changes before this cluster.
-func (p Place) lower() []string {
-	all := p.ranked()
-	return all[:slices.Index(all, p.Cluster)]
-}
-
-// ranked returns the stage's clusters in the order in which these take the app's changes.
-func (p Place) ranked() []string {
+// ranked returns the stage's clusters in the order in which these take the app's changes, and this cluster's index.
+func (p Place) ranked() (all []string, before int) {
 	rank := func(cluster string) string { return rollout.Digest([]byte(p.App+" "+cluster), 8) }
-	return slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
+	all = slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
 		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a, b))
 	})
+	return all, slices.Index(all, p.Cluster)
 }
 
 // proof holds the facts of a cluster's record about a commit.
@@ -285,7 +277,7 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	case !has:
 		e.why = "has not taken the change"
 	case s.Release == nil && s.Shown() == rollout.Healthy:
-		e.why = soaks(s, stage.Soak, now)
+		e.why = cmp.Or(Soaks(s, stage.Soak, now), "soaks")
 	default:
 		e.why = "is " + string(s.Shown())
 	}

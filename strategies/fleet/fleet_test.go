@@ -232,7 +232,9 @@ func TestMaxUpdate(t *testing.T) {
 			records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
 		order := slices.Clone(f.Stages[2].Clusters)
 		slices.SortFunc(order, func(a, b string) int {
-			return len(Place{Fleet: f, Cluster: a, App: "shop"}.lower()) - len(Place{Fleet: f, Cluster: b, App: "shop"}.lower())
+			_, x := Place{Fleet: f, Cluster: a, App: "shop"}.ranked()
+			_, y := Place{Fleet: f, Cluster: b, App: "shop"}.ranked()
+			return x - y
 		})
 		for done := range 4 {
 			begin := 0
@@ -347,9 +349,9 @@ func TestProposes(t *testing.T) {
 			if err != nil || c.Waits != "" && !strings.HasPrefix(c.Waits, "an approval") {
 				t.Fatalf("%s: %+v, %v", cluster, c, err)
 			}
-			if rank := len(p.lower()); c.Proposes != nil {
+			if order, rank := p.ranked(); c.Proposes != nil {
 				all = append(all, rank)
-				compare.CheckNamed(t, "clusters of the approval", p.ranked()[rank:], c.Proposes)
+				compare.CheckNamed(t, "clusters of the approval", order[rank:], c.Proposes)
 				compare.CheckNamed(t, "the recorded text, which differs from the text before the cluster's turn", c.Waits, c.Hold)
 			}
 		}
@@ -358,7 +360,7 @@ func TestProposes(t *testing.T) {
 	}
 	compare.CheckNamed(t, "ranks", []int{0}, proposes())
 	for _, cluster := range f.Stages[2].Clusters {
-		if len(Place{Fleet: f, Cluster: cluster, App: "shop"}.lower()) == 0 {
+		if _, rank := (Place{Fleet: f, Cluster: cluster, App: "shop"}).ranked(); rank == 0 {
 			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), Inputs{Files: "fc1"}
 		}
 	}

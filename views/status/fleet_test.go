@@ -25,6 +25,7 @@ func TestFleetOf(t *testing.T) {
 	held.Held = &rollout.Held{Reason: rollout.HeldFleet, Message: "fleet.yaml is unusable"}
 	soaked.Soaked = []rollout.Soaked{{Commit: v3.Commit}}
 	soaks, sick := calm(v3), calm(v3)
+	soaks.SoaksSince = v3.Since
 	sick.Unhealthy = "Deployment shop/web: 0 pods are ready"
 	reads := func(s rollout.State) ClusterRecords {
 		return ClusterRecords{States: map[string]*rollout.State{"shop": &s}}
