@@ -92,24 +92,23 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	if !isStaged && !h.Is(rollout.HeldCohort, rollout.HeldShared) || head.Render == nil {
 		return nil
 	}
-	version := head.Render.Version()
 	what, waits, _ := strings.Cut(h.Message, " waits for ")
-	if isStaged { // perhaps of an older commit than the head
-		if words := strings.Fields(what); len(words) > 1 && words[0] == "release" {
-			version = rollout.Hash(words[1])
+	e := &cohort.Entry{Waits: waits, Hold: waits, Commit: rollout.Commit{ID: h.Commit, Author: h.Author},
+		Release: head.Render.Version(), Asks: h.Is(rollout.HeldShared)}
+	switch words := strings.Fields(what); {
+	case isStaged: // perhaps of an older commit than the head
+		if e.Held = h.Reason; len(words) > 1 && words[0] == "release" {
+			e.Release = rollout.Hash(words[1])
 		}
-		return &cohort.Entry{Held: h.Reason, Open: opens(p, s, version, h.Commit), Waits: waits, Hold: waits,
-			Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
-	}
-	if h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(version)+" ") {
+	case h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(e.Release)+" "):
 		return nil // a newer head, unread by the reconciler
+	default:
+		_, _ = fmt.Sscanf(waits, "cohort %d of %d", &e.Cohort, &e.Of) // as in cohort.Entry
+		e.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
+		e.ID = idOf(b, e.File)
 	}
-	var at rollout.Place
-	_, _ = fmt.Sscanf(waits, "cohort %d of %d", &at.Cohort, &at.Of) // as in cohort.Entry
-	at.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
-	at.ID = idOf(b, at.File)
-	return &cohort.Entry{Place: at, Open: opens(p, s, version, h.Commit), Waits: waits, Hold: waits,
-		Asks: h.Is(rollout.HeldShared), Commit: rollout.Commit{ID: h.Commit, Author: h.Author}, Release: version}
+	e.Open = opens(p, s, e.Release, h.Commit)
+	return e
 }
 
 // opens reports whether a promotion lets an app take a change, or rejects the change here. Without a commit, the file

@@ -65,7 +65,10 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		what := fmt.Sprintf("%s of stage %s: ", p.Cluster, stage.Name)
 		return Choice{Commit: all[0], Hold: what + "soaks another change", Waits: what + "another change " + text}, nil
 	}
-	found := false
+	let, found := []string{p.Approved}, false
+	if p.Approved == "" { // a rejected change needs no approval to stay rejected
+		let = ranAt(s)
+	}
 	for i, commit := range all {
 		c, err := p.check(w, commit, now)
 		eligible, approved, isSame := c.Waits == "", stage.Approve != rollout.ApproveMerge, false
@@ -73,7 +76,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 			isSame, err = same(w, p.Cluster, commit, s.Source)
 		}
 		if err == nil && eligible && !approved {
-			approved, err = same(w, p.Cluster, commit, append(ranAt(s), p.Approved)...)
+			approved, err = same(w, p.Cluster, commit, let...)
 		}
 		if err == nil && eligible && !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,

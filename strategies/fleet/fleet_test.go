@@ -154,6 +154,9 @@ func TestChoose(t *testing.T) {
 		"rejected here": {func(w *world, p *Place, own *rollout.State) {
 			p.Fleet.Stages[2].Approve, own.Rejected = rollout.ApproveMerge, []rollout.Rejection{{Commit: "c3"}}
 		}, "c3", " | ", ""},
+		"an approval older than a rejected change": {func(w *world, p *Place, own *rollout.State) {
+			p.Fleet.Stages[2].Approve, p.Approved, own.Rejected = rollout.ApproveMerge, "c2", []rollout.Rejection{{Commit: "c3"}}
+		}, "c2", " | ", ""},
 		"nothing changes here": {func(w *world, p *Place, _ *rollout.State) {
 			w.inputs["prod-a c3"] = Inputs{Objects: "oc1"}
 		}, "c2", " | ", ""},
