@@ -21,9 +21,10 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // refused pushes; chooses the first retry
-	stale   map[string]stale // unwanted proposals' branches
-	shown   *rollout.Forge   // at the last full report
+	batches int               // refused pushes; chooses the first retry
+	stale   map[string]stale  // unwanted proposals' branches
+	shown   *rollout.Forge    // at the last full report
+	told    map[string]string // the forge's commits by joint branch
 }
 
 // flush records the due transitions. err concerns the whole push; after ErrConflict, all decisions must be repeated.
@@ -106,6 +107,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
 	r.renewProposals(ctx)
+	r.renewJoint(ctx, now)
 	return r.tidy(ctx, now)
 }
 
@@ -127,9 +129,9 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	}
 	// The state branch is last: a proposal without its transition does no harm if pushes are not atomic.
 	var updates []rollout.Update
-	removed := map[string][]rollout.Proposal{}
+	removed, awaiting := map[string][]rollout.Proposal{}, r.states.awaiting(v, all)
 	for _, s := range all {
-		wanted := r.proposals(ctx, v, s)
+		wanted := r.proposals(ctx, v, s, awaiting)
 		updates, removed[s.app.Name] = append(updates, wanted...), removedBy(wanted)
 	}
 	branch := v.settings(r.Cluster).StateBranch

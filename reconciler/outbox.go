@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // outbox holds the transitions to push and the results, for any goroutine.
@@ -24,7 +25,8 @@ type outbox struct {
 	proposes map[string]recorded // to compare with the head
 	reverted map[string]string   // last head with a tried revert, by app
 	compared map[string]string   // last comparison's key, by app
-	failed   []string            // to retry after the next fetch
+	entries  map[string]*cohort.Entry
+	failed   []string // to retry after the next fetch
 	news     chan struct{}
 }
 
@@ -37,6 +39,7 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 		waiting: map[string]transition{}, pushing: map[string]bool{}, answered: map[string]recorded{},
 		reverts: map[string]recorded{}, proposes: map[string]recorded{},
 		reverted: map[string]string{}, compared: map[string]string{}, refused: map[string]refusal{},
+		entries: map[string]*cohort.Entry{},
 	}
 }
 
@@ -48,7 +51,7 @@ func (h *outbox) enqueue(t transition) {
 	if h.pushing[t.app.Name] {
 		return
 	}
-	h.waiting[t.app.Name] = t
+	h.waiting[t.app.Name], h.entries[t.app.Name] = t, t.input.Entry
 	h.notify()
 }
 
@@ -78,6 +81,7 @@ func (h *outbox) forget(app string) {
 	delete(h.reverted, app)
 	delete(h.compared, app)
 	delete(h.refused, app)
+	delete(h.entries, app)
 }
 
 func (h *outbox) result(app string) (done recorded, exists bool) {

@@ -12,7 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
+// proposals returns the updates of an app's own branches. "awaiting" has apps by joint branch.
+func (r *committer) proposals(
+	ctx context.Context, v *gitView, s transition, awaiting map[string][]string,
+) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
 	// Ignore unrecorded measurements: only a recorded verdict shuts a gate.
@@ -20,7 +23,11 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
 	}
-	updates := append(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s)...)
+	updates := r.reversion(ctx, v, s)
+	joint := rollout.JointBranch(r.Cluster, propose.Awaits(&after.State, nil))
+	if !r.isJoint(joint, awaiting[joint]) {
+		updates = append(updates, r.promotion(ctx, v, before, after)...)
+	}
 	if s.renamedFrom != nil {
 		updates = append(updates, r.withdrawn(s.renamedFrom.from)...)
 	}
@@ -48,7 +55,8 @@ func (r *committer) promotion(ctx context.Context, v *gitView, before, after str
 		p.Wanted = new(propose.Promotion(r.Cluster, after.State, key))
 	}
 	p.IsKept = w.Unknown || r.keepsFor(v, rollout.ProposePromotion, before.State, after.State)
-	return r.planned(ctx, v, after.App.Name, rollout.ProposePromotion, p)
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, after.App.Name)
+	return r.planned(ctx, v, after.App.Name, branch, p)
 }
 
 func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []rollout.Update {
@@ -74,7 +82,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		}
 		p.Wanted, p.IsKept = revert, after.Head.Render == nil // an unknown head may be the rejected release
 	}
-	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
+	return r.planned(ctx, v, s.app.Name, branch, p)
 }
 
 func ordered(c propose.Change, branch, old, parent string) rollout.Update {
@@ -82,10 +90,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 }
 
 // planned returns nil for no update. An unreadable branch is checked later.
-func (r *committer) planned(
-	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
-) []rollout.Update {
-	branch := rollout.ProposalBranch(kind, r.Cluster, app)
+func (r *committer) planned(ctx context.Context, v *gitView, app, branch string, p propose.Plan) []rollout.Update {
 	p.Existing = r.states.isProposed(branch)
 	if p.Existing != "" && p.Wanted != nil {
 		m, err := r.Past.Merge(ctx, p.Existing, v.main())
@@ -110,13 +115,15 @@ func (r *committer) planned(
 
 // wantProposals queues a check of an app's proposals after a change of the users' branch, a proposal or the record.
 func (r *committer) wantProposals(s recorded) {
-	existing := ""
+	e, commit := s.input.Entry, propose.Awaits(&s.after, nil)
+	existing := commit + r.states.isProposed(rollout.JointBranch(r.Cluster, commit))
 	for _, branch := range rollout.ProposalBranches(r.Cluster, s.app.Name) {
 		existing += r.states.isProposed(branch)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := fmt.Sprint(s.view.main(), existing, s.after.Serial)
+	r.entries[s.app.Name] = e
+	at := fmt.Sprint(s.view.main(), existing, s.after.Serial, e != nil && e.Versions != nil)
 	if existing != "" && r.compared[s.app.Name] != at {
 		r.compared[s.app.Name] = at
 		r.proposes[s.app.Name] = s
@@ -131,6 +138,7 @@ func (r *committer) renewProposals(ctx context.Context) {
 	r.proposes = map[string]recorded{}
 	r.mu.Unlock()
 	v := r.current()
+	awaiting := r.states.awaiting(v, nil)
 	for _, app := range sortedKeys(noted) {
 		s := noted[app]
 		e, _ := r.states.of(app)
@@ -139,23 +147,25 @@ func (r *committer) renewProposals(ctx context.Context) {
 		}
 		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
-		updates := slices.DeleteFunc(r.proposals(ctx, v, on), func(u rollout.Update) bool {
+		updates := slices.DeleteFunc(r.proposals(ctx, v, on, awaiting), func(u rollout.Update) bool {
 			return u.Delete && r.isStale(u.Branch)
 		})
-		if len(updates) == 0 {
-			continue
+		if len(updates) > 0 {
+			r.noteFailed(app, r.pushProposals(ctx, on, updates))
 		}
-		err := r.pushProposals(ctx, on, updates)
-		if err == nil {
-			continue
-		}
-		r.retry(app)
-		if errors.Is(err, rollout.ErrConflict) {
-			r.poll()
-			continue
-		}
-		r.Log.Warn("proposals cannot be made anew", "app", app, "error", err)
 	}
+}
+
+func (r *committer) noteFailed(app string, err error) {
+	if err == nil {
+		return
+	}
+	r.retry(app)
+	if errors.Is(err, rollout.ErrConflict) {
+		r.poll()
+		return
+	}
+	r.Log.Warn("proposals cannot be made anew", "app", app, "error", err)
 }
 
 func (r *committer) retry(app string) {

@@ -137,7 +137,7 @@ func New(o Options) *Reconciler {
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
-		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{},
+		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{}, told: map[string]string{},
 	}
 	cohorts.queued = r.out.queued
 	r.in = &poller{Options: &r.Options, preparer: known, reader: reader, touch: r.touch, looked: r.out.looked}

@@ -40,6 +40,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 	if r.shown = v.branch.Config.Forge; r.shown == nil {
 		return
 	}
+	clear(r.told)
 	shown := &report.Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.states.proposed())}
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
@@ -70,10 +71,14 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	wanted := propose.WantedBy(in)
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
 	if commit := r.states.isProposed(branch); commit != "" && !r.isStale(branch) {
-		all = append(all, rollout.Proposal{
+		p := rollout.Proposal{
 			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: wanted.Gate,
 			Standing: standing(in), Changes: rollout.Changes(r.stableOf(ctx, in), in.Source),
-		})
+		}
+		if key := wanted.Promotion; key != nil && key.Commit != "" {
+			p.Enters, p.Approves = []string{in.App.Name}, in.Entry.Commit
+		}
+		all = append(all, p)
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
 	if commit := r.states.isProposed(branch); commit != "" && wanted.Revert && !r.isStale(branch) {

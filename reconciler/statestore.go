@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -127,14 +129,34 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 
 // ownersOf returns the recorded apps of proposals that "before" lacks at the same commit.
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
-	for branch, commit := range proposals {
-		app := branch[strings.LastIndex(branch, "/")+1:]
-		isIts := slices.Contains(rollout.ProposalBranches(r.Cluster, app), branch)
-		if _, known := r.apps[app]; known && isIts && before[branch] != commit {
-			apps = append(apps, app)
+	if maps.Equal(proposals, before) {
+		return nil
+	}
+	isNew := func(branch string) bool { return proposals[branch] != "" && proposals[branch] != before[branch] }
+	for name, e := range r.apps {
+		joint := rollout.JointBranch(r.Cluster, propose.Awaits(&e.state, nil))
+		if slices.ContainsFunc(append(rollout.ProposalBranches(r.Cluster, name), joint), isNew) {
+			apps = append(apps, name)
 		}
 	}
 	return apps
+}
+
+// awaiting returns the apps that await an approval, by joint branch. Transitions replace records.
+func (r *stateStore) awaiting(v *gitView, all []transition) map[string][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	groups, next := map[string][]string{}, map[string]*rollout.State{}
+	for i := range all {
+		next[all[i].app.Name] = &all[i].decision.State
+	}
+	for app, e := range r.apps {
+		if commit := propose.Awaits(cmp.Or(next[app], &e.state), v.promotionOf(app).File); commit != "" {
+			branch := rollout.JointBranch(r.Cluster, commit)
+			groups[branch] = append(groups[branch], app)
+		}
+	}
+	return groups
 }
 
 func (r *stateStore) proposers() []string {

@@ -118,6 +118,11 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
+// JointBranch returns the branch that approves a commit for many apps. No app's name contains "@".
+func JointBranch(cluster, commit string) string {
+	return ProposalBranch(ProposePromotion, cluster, "@"+commit[:min(12, len(commit))])
+}
+
 // StatusContext returns the name of an app's commit status.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 

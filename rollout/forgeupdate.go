@@ -33,6 +33,8 @@ type Proposal struct {
 	Changes  []Change   // promotion: from stable to release; revert: from newest commit to stable
 	Sharers  []string   // other apps with the changed files
 	Retries  bool       // revert: users may instead retry the release
+	Enters   []string   // approval for a stage: the apps
+	Approves Commit     // approval for a stage
 }
 
 // Standing is a workload's progress in a release.

@@ -35,6 +35,10 @@ func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 		}
 		return text{title, markdown(string(p.Kind), all)}
 	}
+	if n := len(p.Enters); n > 0 {
+		apps := map[bool]string{true: p.Enters[0], false: fmt.Sprintf("%d apps", n)}[n == 1]
+		return text{fmt.Sprintf("Let %s take %s in %s", apps, p.Approves.Short(), t.Cluster), markdown("entry", all)}
+	}
 	title := fmt.Sprintf("Promote %s in %s", s.App, t.Cluster)
 	if s.Release == nil {
 		return text{title, "This promotion is no longer wanted.\n"}

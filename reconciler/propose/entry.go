@@ -36,10 +36,28 @@ func Entry(cluster string, in strategies.Input) Change {
 		file := rollout.PromotionPath(c, in.App.Name)
 		o.Edits[file], _ = entryOf(version, e.Commit.ID).Encode() // encoding texts never fails
 	}
-	r := rollout.Release{Hash: e.Release, Commit: e.Commit.ID, Author: e.Commit.Author, Subject: e.Commit.Subject}
-	o.Message = fmt.Sprintf("%s\n\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject, releaseLine(&r, ""),
-		strings.Join(slices.Sorted(maps.Keys(e.Versions)), ", "))
+	o.Message = fmt.Sprintf("%s\n\nCommit %s by %s:\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject,
+		e.Commit.Short(), e.Commit.Author, e.Commit.Subject, strings.Join(slices.Sorted(maps.Keys(e.Versions)), ", "))
 	return o
+}
+
+// Awaits returns the commit whose approval an app lacks, or "". p is the head's promotion file, or nil.
+func Awaits(s *rollout.State, p *rollout.Promotion) string {
+	h := s.Held
+	if !h.Is(rollout.HeldStage) || !strings.HasSuffix(h.Message, " promote "+s.App+" --through "+rollout.ThroughEntry) ||
+		p != nil && p.Commit == h.Commit && strings.HasPrefix(h.Message, "release "+string(p.Release)+" of ") {
+		return ""
+	}
+	return h.Commit
+}
+
+// BranchOf returns the branch of an app's proposal, which may be a joint branch.
+func BranchOf(kind rollout.ProposalKind, cluster string, in strategies.Input, proposals map[string]string) string {
+	own, commit := rollout.ProposalBranch(kind, cluster, in.App.Name), Awaits(&in.State, in.Promotion)
+	if kind == rollout.ProposePromotion && commit != "" && proposals[own] == "" {
+		return rollout.JointBranch(cluster, commit)
+	}
+	return own
 }
 
 func entry(in strategies.Input) (all []Action) {

@@ -131,7 +131,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 		rollout.ProposePromotion: func(m rollout.Merge) bool { return propose.Mergeable(w.Cluster, in, m) },
 		rollout.ProposeRevert:    func(m rollout.Merge) bool { return w.restores(ctx, in, m) },
 	} {
-		branch := rollout.ProposalBranch(kind, w.Cluster, in.App.Name)
+		branch := propose.BranchOf(kind, w.Cluster, in, all)
 		if all[branch] == "" || !w.Detail {
 			continue
 		}

@@ -35,10 +35,10 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 		if n.Back = a.Verb == propose.Undo || a.Verb == rollout.Abort && in.State.Watch == nil; n.Back {
 			kind = rollout.ProposeRevert
 		}
-		merge := Next{To: n.To, Back: n.Back, Branch: rollout.ProposalBranch(kind, cluster, in.App.Name)}
+		merge := Next{To: n.To, Back: n.Back, Branch: propose.BranchOf(kind, cluster, in, proposals)}
 		merge.Command = fmt.Sprintf(propose.MergeCommand, merge.Branch)
 		_, isProposed := proposals[merge.Branch]
-		if isProposed && (a.Verb == propose.Undo || n.To == goOn) {
+		if isProposed && (a.Verb == propose.Undo || n.To == goOn || a.Through == rollout.ThroughEntry) {
 			out = append(out, merge)
 		}
 		if n.To != "" && (a.Verb != propose.Undo || isUndoable(in, isProposed)) {

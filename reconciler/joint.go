@@ -1,0 +1,83 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// mostOwn is the number of apps above which one joint proposal approves a commit. Forges advise at most 1,000 open pull
+// requests.
+const mostOwn = 50
+
+func (r *committer) isJoint(branch string, apps []string) bool {
+	return len(apps) > mostOwn || len(apps) > 0 && r.states.isProposed(branch) != ""
+}
+
+// renewJoint follows from the records and the branches alone. A joint branch stays until no app awaits its approval.
+func (r *committer) renewJoint(ctx context.Context, now time.Time) {
+	v := r.current()
+	groups := r.states.awaiting(v, nil)
+	for branch := range r.states.proposed() {
+		if strings.HasPrefix(branch, rollout.JointBranch(r.Cluster, "")) && len(groups[branch]) == 0 && !r.isStale(branch) {
+			r.stale[branch] = stale{due: now.Add(tidyAfter), why: "no app awaits the approval"}
+		}
+	}
+	for _, branch := range sortedKeys(groups) {
+		if r.isJoint(branch, groups[branch]) {
+			delete(r.stale, branch)
+			slices.Sort(groups[branch])
+			r.noteFailed(groups[branch][0], r.pushJoint(ctx, v, branch, groups[branch]))
+		}
+	}
+}
+
+// pushJoint also removes the apps' own branches. It does nothing before all entries are known, as after a start.
+func (r *committer) pushJoint(ctx context.Context, v *gitView, branch string, apps []string) error {
+	r.mu.Lock()
+	entries, edits, own := maps.Clone(r.entries), map[string][]byte{}, []rollout.Update(nil)
+	r.mu.Unlock()
+	in := strategies.Input{Stage: v.branch.Stage()}
+	for _, app := range apps {
+		e, _ := r.states.of(app)
+		in.App.Name, in.State, in.Entry = app, e.state, entries[app]
+		if key := propose.WantedBy(in).Promotion; in.Stage == nil || key == nil || key.Commit == "" {
+			return nil
+		}
+		maps.Copy(edits, propose.Entry(r.Cluster, in).Edits)
+		mine := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, app)
+		if old := r.states.isProposed(mine); old != "" {
+			own = append(own, rollout.Update{Branch: mine, Old: old, Delete: true})
+		}
+	}
+	in.App.Name = fmt.Sprint(len(apps), " apps")
+	wanted := propose.Entry(r.Cluster, in)
+	wanted.Edits = edits
+	updates := append(r.planned(ctx, v, apps[0], branch, propose.Plan{Wanted: &wanted, IsNew: true}), own...)
+	if len(updates) > 0 {
+		defer r.states.begin()()
+		commits, err := r.send(ctx, updates)
+		if err != nil {
+			return err
+		}
+		r.states.setProposals(updates, commits)
+	}
+	if commit := r.states.isProposed(branch); r.hasForge(v) && r.told[branch] != commit {
+		r.told[branch] = commit
+		r.show(v, &report.Shown{Forge: *v.branch.Config.Forge, Updates: []rollout.ForgeUpdate{{
+			Cluster: r.Cluster, Subject: "one proposal approves the change for many apps",
+			Proposals: append(removedBy(own), rollout.Proposal{
+				Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Enters: apps, Approves: in.Entry.Commit,
+			}),
+		}}})
+	}
+	return nil
+}
