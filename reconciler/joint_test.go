@@ -19,7 +19,7 @@ func commonAt(v string) map[string]string {
 }
 
 // newMany returns two clusters with the app shop and 50 apps that share content. The stage of prod needs approvals. If restarts, the
-// reconciler of prod restarts every 7 seconds.
+// reconciler of prod restarts every 13 seconds.
 func newMany(t *testing.T, restarts bool) *many {
 	files := commonAt("v1")
 	files["common/kustomization.yaml"] = "resources: [config.yaml]\n"
@@ -38,7 +38,8 @@ func newMany(t *testing.T, restarts bool) *many {
 		}
 	}
 	c.prod.r = New(o)
-	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})
+	fleet := strings.NewReplacer("clusters: [prod]", "clusters: [prod], approve: merge", "1m", "5s").Replace(stagesFile)
+	c.push(map[string]string{rollout.FleetPath: fleet})
 	c.run(5)
 	return c
 }
@@ -52,7 +53,7 @@ type many struct {
 func (c *many) run(seconds int) {
 	c.Helper()
 	for i := range seconds {
-		if c.restarts && i%7 == 3 {
+		if c.restarts && i%13 == 3 {
 			c.prod.r = New(c.prod.r.Options)
 		}
 		c.clusters.run(1)
@@ -122,10 +123,10 @@ func TestJointProposal(t *testing.T) {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {
 			c := newMany(t, restarts)
 			second := c.change("v2")
-			c.run(90)
+			c.run(75) // content without a new version soaks for a minute
 			c.proposed("50 apps", c.own()...)
 			c.heal()
-			c.run(90)
+			c.run(45)
 			files := c.proposed("51 apps", second)
 			compare.CheckNamed(t, "files", 51, len(files))
 			compare.Contains(t, files[rollout.PromotionPath("prod", "a7")], "through: entry")
@@ -145,15 +146,15 @@ func TestJointProposal(t *testing.T) {
 			compare.CheckNamed(t, "files without a0", 50, len(c.proposed("a0 has entered", second)))
 			third := c.change("v3")
 			c.heal()
-			c.run(180)
+			c.run(80)
 			files = c.proposed("a newer change", third)
 			compare.CheckNamed(t, "files of the newer change", 51, len(files))
 			c.push(files)
-			c.run(30)
+			c.run(40)
 			compare.CheckNamed(t, "apps after the merge", 50, c.at("v3"))
 			c.want("v3", "v3", "")
 			c.proposed("after the merge")
-			c.prod.recordsNothing(func() { c.run(70) })
+			c.prod.recordsNothing(func() { c.run(10) })
 		})
 	}
 }

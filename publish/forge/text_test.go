@@ -105,6 +105,21 @@ func TestTextsOfPullRequests(t *testing.T) {
 	compare.CheckNamed(t, "a long text", "`"+strings.Repeat("'", 299)+"…`", code(strings.Repeat("`", 301)))
 }
 
+// TestTextOfApprovals checks the text of a proposal that lets apps into a stage. The text has at most 20 apps.
+func TestTextOfApprovals(t *testing.T) {
+	p := rollout.Proposal{Kind: rollout.ProposePromotion, Enters: []string{"a0"},
+		Approves: rollout.Commit{ID: "2222222222", Author: "Ann <ann@example.com>", Subject: "Faster @all"}}
+	got := describe(rollout.ForgeUpdate{Cluster: "prod"}, p)
+	compare.CheckNamed(t, "title", "Let a0 take 2222222 in prod", got.title)
+	compare.Contains(t, got.body, "- commit `2222222` by `Ann <ann@example.com>`: `Faster @all`\n\nThe change is for these apps:\n\n- `a0`\n\n### If")
+	for i := range 50 {
+		p.Enters = append(p.Enters, fmt.Sprintf("b%d", i))
+	}
+	got = describe(rollout.ForgeUpdate{Cluster: "prod"}, p)
+	compare.CheckNamed(t, "title", "Let 51 apps take 2222222 in prod", got.title)
+	compare.Contains(t, got.body, "- `b17`\n- `b18`\n- and 31 others\n\n### If")
+}
+
 // TestStatusesOf checks, for each type of transition, the statuses and the commits that get them.
 func TestStatusesOf(t *testing.T) {
 	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After

@@ -6,6 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 func TestRestores(t *testing.T) {
@@ -38,4 +39,36 @@ func TestRestores(t *testing.T) {
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
 	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, Mergeable("prod", in, rollout.Merge{Clean: true}))
+}
+
+// TestMergeableApproval checks which branch approves the entry of an app, and which merges do. An approved app needs no merge.
+func TestMergeableApproval(t *testing.T) {
+	const own, joint = "gitrollout/promote/prod/shop", "gitrollout/promote/prod/@c9c9c9c9c9c9"
+	in := shop()
+	commit := rollout.Commit{ID: "c9c9c9c9c9c9c9c9", Author: "Ann"}
+	in.Stage = &rollout.Stage{Name: "prod"}
+	in.Entry = &cohort.Entry{Held: rollout.HeldStage, Release: "h1-9", Commit: commit, Versions: map[string]rollout.Hash{"prod": "h1-9"},
+		Hold: "an approval for stage prod: gitrollout promote shop --through entry"}
+	in.State = in.State.AtRest(rollout.Healthy, "")
+	in.State.Held = &rollout.Held{Reason: rollout.HeldStage, Commit: commit.ID, Message: in.Entry.Message()}
+	branch := func(proposals ...string) string {
+		all := map[string]string{}
+		for _, p := range proposals {
+			all[p] = "c1"
+		}
+		return BranchOf(rollout.ProposePromotion, "prod", in, all)
+	}
+	compare.CheckNamed(t, "branches", []string{own, own, joint}, []string{branch(own), branch(own, joint), branch(joint)})
+	edits := Entry("prod", in).Edits
+	compare.CheckNamed(t, "the entry", true, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	edits["other"] = nil
+	compare.CheckNamed(t, "together with others", true, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	compare.CheckNamed(t, "in conflict", false, Mergeable("prod", in, rollout.Merge{Edits: edits}))
+	edits[rollout.PromotionPath("prod", "shop")] = []byte("evil")
+	compare.CheckNamed(t, "another content", false, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	in.Promotion = &rollout.Promotion{Release: "h1-9", Through: rollout.ThroughEntry, Commit: commit.ID}
+	compare.CheckNamed(t, "after the merge", own, branch(joint))
+	if _, err := rollout.ParseConfig("c", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: a, name: '@c9'}\n")); err == nil {
+		t.Error("an app's name may begin with @")
+	}
 }

@@ -39,6 +39,15 @@ func TestWaitForCohort(t *testing.T) {
 	if !slices.ContainsFunc(a.Next, enters) || a.HeldText() != "waiting" || a.Coming == nil || a.Coming.Hash != head.Release() {
 		t.Errorf("next %+v, %s, coming %+v", a.Next, a.HeldText(), a.Coming)
 	}
+	in.Entry.Held, in.Entry.Hold = rollout.HeldStage, "an approval for stage prod: gitrollout promote shop --through entry"
+	in.State.Held = &rollout.Held{Reason: rollout.HeldStage, Commit: "c2", Message: in.Entry.Message()}
+	for _, branch := range []string{"gitrollout/promote/prod/shop", "gitrollout/promote/prod/@c2"} {
+		a = Of(in, "prod", map[string]string{branch: "c3"})
+		if !slices.ContainsFunc(a.Next, func(n Next) bool { return n.Branch == branch }) || !slices.ContainsFunc(a.Next, enters) {
+			t.Errorf("with %s: next %+v", branch, a.Next)
+		}
+	}
+	in.State.Held = &rollout.Held{Reason: rollout.HeldCohort, Commit: "c2", Message: in.Entry.Message()}
 	in.State.Held.Reason, in.Entry.Asks = rollout.HeldShared, true
 	compare.CheckNamed(t, "a user is needed, when the change has stopped", true, Of(in, "prod", nil).NeedsPerson())
 }
