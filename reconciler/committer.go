@@ -107,7 +107,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
 	r.renewProposals(ctx)
-	r.renewJoint(ctx, now)
+	joint{r}.renew(ctx, now)
 	return r.tidy(ctx, now)
 }
 

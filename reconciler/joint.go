@@ -12,18 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // mostOwn is the number of apps above which one joint proposal approves a commit. Forges advise at most 1,000 open pull
 // requests.
 const mostOwn = 50
 
-func (r *committer) isJoint(branch string, apps []string) bool {
-	return len(apps) > mostOwn || len(apps) > 0 && r.states.isProposed(branch) != ""
+func (r *stateStore) isJoint(branch string, apps []string) bool {
+	return len(apps) > mostOwn || len(apps) > 0 && r.isProposed(branch) != ""
 }
 
-// renewJoint follows from the records and the branches alone. A joint branch stays until no app awaits its approval.
-func (r *committer) renewJoint(ctx context.Context, now time.Time) {
+// joint is the committer's part for joint branches, which follow from the records and the branches alone.
+type joint struct{ *committer }
+
+// renew keeps a joint branch until no app awaits its approval.
+func (r joint) renew(ctx context.Context, now time.Time) {
 	v := r.current()
 	groups := r.states.awaiting(v, nil)
 	for branch := range r.states.proposed() {
@@ -32,20 +36,20 @@ func (r *committer) renewJoint(ctx context.Context, now time.Time) {
 		}
 	}
 	for _, branch := range sortedKeys(groups) {
-		if r.isJoint(branch, groups[branch]) {
+		if r.states.isJoint(branch, groups[branch]) {
 			delete(r.stale, branch)
 			slices.Sort(groups[branch])
-			r.noteFailed(groups[branch][0], r.pushJoint(ctx, v, branch, groups[branch]))
+			r.noteFailed(groups[branch][0], r.push(ctx, v, branch, groups[branch]))
 		}
 	}
 }
 
-// pushJoint also removes the apps' own branches. It does nothing before all entries are known, as after a start.
-func (r *committer) pushJoint(ctx context.Context, v *gitView, branch string, apps []string) error {
+// push also removes the apps' own branches. It does nothing before all entries are known, as after a start.
+func (r joint) push(ctx context.Context, v *gitView, branch string, apps []string) error {
 	r.mu.Lock()
 	entries, edits, own := maps.Clone(r.entries), map[string][]byte{}, []rollout.Update(nil)
 	r.mu.Unlock()
-	in := strategies.Input{Stage: v.branch.Stage()}
+	in, clusters := strategies.Input{Stage: v.branch.Stage()}, map[string]rollout.Hash{}
 	for _, app := range apps {
 		e, _ := r.states.of(app)
 		in.App.Name, in.State, in.Entry = app, e.state, entries[app]
@@ -53,12 +57,13 @@ func (r *committer) pushJoint(ctx context.Context, v *gitView, branch string, ap
 			return nil
 		}
 		maps.Copy(edits, propose.Entry(r.Cluster, in).Edits)
+		maps.Copy(clusters, in.Entry.Versions)
 		mine := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, app)
 		if old := r.states.isProposed(mine); old != "" {
 			own = append(own, rollout.Update{Branch: mine, Old: old, Delete: true})
 		}
 	}
-	in.App.Name = fmt.Sprint(len(apps), " apps")
+	in.App.Name, in.Entry = fmt.Sprint(len(apps), " apps"), &cohort.Entry{Commit: in.Entry.Commit, Versions: clusters}
 	wanted := propose.Entry(r.Cluster, in)
 	wanted.Edits = edits
 	updates := append(r.planned(ctx, v, apps[0], branch, propose.Plan{Wanted: &wanted, IsNew: true}), own...)

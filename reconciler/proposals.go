@@ -12,10 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the updates of an app's own branches. "awaiting" has apps by joint branch.
-func (r *committer) proposals(
-	ctx context.Context, v *gitView, s transition, awaiting map[string][]string,
-) []rollout.Update {
+// proposals returns the updates of an app's own branches. "all" has apps by joint branch.
+func (r *committer) proposals(ctx context.Context, v *gitView, s transition, all map[string][]string) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
 	// Ignore unrecorded measurements: only a recorded verdict shuts a gate.
@@ -24,8 +22,7 @@ func (r *committer) proposals(
 		return r.withdrawn(s.app.Name)
 	}
 	updates := r.reversion(ctx, v, s)
-	joint := rollout.JointBranch(r.Cluster, propose.Awaits(&after.State, nil))
-	if !r.isJoint(joint, awaiting[joint]) {
+	if b := rollout.JointBranch(r.Cluster, propose.Awaits(&after.State, nil)); !r.states.isJoint(b, all[b]) {
 		updates = append(updates, r.promotion(ctx, v, before, after)...)
 	}
 	if s.renamedFrom != nil {

@@ -111,7 +111,8 @@ func TestTextOfApprovals(t *testing.T) {
 		Approves: rollout.Commit{ID: "2222222222", Author: "Ann <ann@example.com>", Subject: "Faster @all"}}
 	got := describe(rollout.ForgeUpdate{Cluster: "prod"}, p)
 	compare.CheckNamed(t, "title", "Let a0 take 2222222 in prod", got.title)
-	compare.Contains(t, got.body, "- commit `2222222` by `Ann <ann@example.com>`: `Faster @all`\n\nThe change is for these apps:\n\n- `a0`\n\n### If")
+	compare.Contains(t, got.body, "- commit `2222222` by `Ann <ann@example.com>`: `Faster @all`\n\n"+
+		"The change is for these apps:\n\n- `a0`\n\n### If")
 	for i := range 50 {
 		p.Enters = append(p.Enters, fmt.Sprintf("b%d", i))
 	}

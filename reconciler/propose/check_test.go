@@ -68,7 +68,8 @@ func TestMergeableApproval(t *testing.T) {
 	compare.CheckNamed(t, "another content", false, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
 	in.Promotion = &rollout.Promotion{Release: "h1-9", Through: rollout.ThroughEntry, Commit: commit.ID}
 	compare.CheckNamed(t, "after the merge", own, branch(joint))
-	if _, err := rollout.ParseConfig("c", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: a, name: '@c9'}\n")); err == nil {
+	const named = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: a, name: '@c9'}\n"
+	if _, err := rollout.ParseConfig("c", []byte(named)); err == nil {
 		t.Error("an app's name may begin with @")
 	}
 }
