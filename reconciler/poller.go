@@ -148,7 +148,8 @@ func (l *poller) tellProblem(err error, away time.Time) {
 	if err = errors.Join(err, l.invalid); err != nil {
 		text = strings.ReplaceAll(err.Error(), "\n", ";\n")
 	}
-	l.Tell(report.Report{Problem: &text})
+	v := l.current()
+	l.Tell(report.Report{Problem: &text, Staged: v != nil && (v.branch.Fleet != nil || v.branch.Unstaged != nil)})
 }
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {

@@ -175,6 +175,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
 	for {
+		board.Staged.Store(w.Tip.Fleet != nil || w.Tip.Unstaged != nil)
 		l, err := w.Listing(ctx, nil, time.Now())
 		if ctx.Err() != nil {
 			return nil

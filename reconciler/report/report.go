@@ -18,6 +18,7 @@ type Report struct {
 	Gone   []string
 
 	Problem *string // after a poll: Git's error and all invalid input; "" without a problem, nil without a poll
+	Staged  bool    // with Problem: there is a fleet.yaml
 }
 
 // App is the result of one app's pass.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -17,7 +18,8 @@ import (
 // Board holds the apps' status, and numbers changes for browsers.
 type Board struct {
 	Cluster string
-	epoch   string // random id of this process; others' numbers are invalid
+	Staged  atomic.Bool // there is a fleet.yaml
+	epoch   string      // random id of this process; others' numbers are invalid
 
 	mu      sync.Mutex
 	number  int64

@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +24,8 @@ type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster
 	History(ctx context.Context, app string) (History, error)
+	// Fleet returns the records of all clusters, and an ETag that changes with them.
+	Fleet(ctx context.Context) (f status.Fleet, tag string, err error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
@@ -95,6 +96,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: newSessions(o.Now, o.Secure),
 		origin: http.NewCrossOriginProtection(), seen: status.Seeing()}
 	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
+	s.mux.HandleFunc("GET /apps", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
 	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder: none is listed
@@ -111,6 +113,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.ofApp(s.showHistory))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/pods/{namespace}/{pod}", s.forPeople("events and logs",
 		"gitrollout events APP, or: gitrollout logs APP", s.showPod))
+	s.mux.HandleFunc("GET /api/v1/fleet", s.showFleet)
 	s.mux.HandleFunc("GET /api/v1/events", s.events)
 	s.mux.HandleFunc("GET /api/v1/me", s.me)
 	if s.acts() {
@@ -150,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		app, known := r.PathValue("app"), s.Board.Names()
+		app, known, staged, page := r.PathValue("app"), s.Board.Names(), s.Board.Staged.Load(), name
 		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may lack apps yet
 		var near []string
 		if missing {
@@ -158,11 +161,14 @@ func (s *Server) page(name string) http.HandlerFunc {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.WriteHeader(http.StatusNotFound)
 		}
-		s.render(w, name+".html", struct {
-			Cluster, App string
-			Missing      bool
-			Near         []string
-		}{s.Board.Cluster, app, missing, near})
+		if staged && r.URL.Path == "/" {
+			page = "stages"
+		}
+		s.render(w, page+".html", struct {
+			Cluster, App    string
+			Missing, Staged bool
+			Near            []string
+		}{s.Board.Cluster, app, missing, staged, near})
 	}
 }
 
@@ -170,11 +176,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	all, _, _, _ := s.Board.since(0)
 	all.Apps = slices.DeleteFunc(all.Apps, func(row row) bool {
-		text := strings.ToLower(strings.Join([]string{row.App, row.Images, string(row.Phase), row.Held, row.Text,
-			row.Commit, row.Subject, row.Author}, " "))
-		isMissing := func(word string) bool { return !strings.Contains(text, word) }
-		return phase != "" && string(row.Phase) != phase ||
-			slices.ContainsFunc(strings.Fields(strings.ToLower(q)), isMissing)
+		return phase != "" && string(row.Phase) != phase || lacks(row.searched(), q)
 	})
 	s.render(w, "plain.html", struct {
 		fleet

@@ -66,7 +66,14 @@ func TestBoardOfSharedChanges(t *testing.T) {
 	}
 }
 
-type fakeRecords struct{ err error }
+type fakeRecords struct {
+	err   error
+	fleet status.Fleet
+}
+
+func (f fakeRecords) Fleet(context.Context) (status.Fleet, string, error) {
+	return f.fleet, fmt.Sprintf("%q", fmt.Sprint(len(f.fleet.Apps))), f.err
+}
 
 func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
 	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
@@ -150,9 +157,9 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25))
 	for code, paths := range map[int]string{
 		200: "/ /apps/shop /plain /assets/app.js /assets/style.css " +
-			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/history /api/v1/me",
+			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/history /api/v1/me /apps",
 		403: "/api/v1/apps/shop/diff /api/v1/apps/shop/objects",
-		404: "/apps/nobody /api/v1/apps/nobody /api/v1/apps/nobody/diff /assets/ /assets/../dashboard.go /oidc/start /nothing",
+		404: "/apps/nobody /api/v1/apps/nobody /api/v1/apps/nobody/diff /api/v1/fleet /assets/ /assets/../dashboard.go /oidc/start /nothing",
 	} {
 		for _, path := range strings.Fields(paths) {
 			res, _ := get(t, url+path)

@@ -36,8 +36,10 @@ func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 func (f *Feed) Tell(r report.Report) {
 	f.mu.Lock()
 	news := len(r.Apps)+len(r.Gone) > 0
-	if p := r.Problem; p != nil && *p != f.note {
-		f.note, news = *p, true
+	if p := r.Problem; p != nil {
+		f.board.Staged.Store(r.Staged)
+		news = news || *p != f.note
+		f.note = *p
 	}
 	for _, name := range r.Gone {
 		f.gone[name] = true

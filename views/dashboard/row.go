@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,17 @@ func rowOf(a status.App) row {
 		r.Name = "no steps"
 	}
 	return r
+}
+
+func (r row) searched() string {
+	return strings.Join([]string{r.App, r.Images, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author}, " ")
+}
+
+// lacks reports whether a word of q is not in text.
+func lacks(text, q string) bool {
+	text = strings.ToLower(text)
+	isMissing := func(word string) bool { return !strings.Contains(text, word) }
+	return slices.ContainsFunc(strings.Fields(strings.ToLower(q)), isMissing)
 }
 
 var symbols = map[rollout.Phase]string{

@@ -442,7 +442,7 @@ $('act-form').addEventListener('submit', async (e) => {
 });
 
 // Back to the list as it was filtered.
-$('back').href = '/' + (store.get('fleet') || '');
+$('back').href = store.get('fleet') || '/';
 keys({ Escape: () => $('back').click() });
 let resized = 0;
 addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(draw, 150); });

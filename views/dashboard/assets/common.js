@@ -27,6 +27,7 @@ export const $ = (id) => document.getElementById(id);
 // The server's clock: countdowns are right on a machine whose clock is not.
 let skew = 0;
 export const now = () => Date.now() + skew;
+export const setNow = (at) => { skew = Date.parse(at) - Date.now(); };
 
 export function span(seconds) {
   const s = Math.max(0, Math.round(seconds));
@@ -77,27 +78,30 @@ export function phaseOf(phase, held) {
     held ? h('span', { class: 'held' }, held) : null];
 }
 
+export const linked = (state, text) => { $('link').dataset.state = state; $('link').textContent = text; };
+
+export const lost = 'connection lost, trying again';
+
 // live keeps a stream open while the page can be seen, and says how it is.
 // Browsers allow six connections to a host: hidden tabs give theirs back.
 export function live(query, handlers) {
   let source = null;
   let last = '';
-  const state = (name, text) => { $('link').dataset.state = name; $('link').textContent = text; };
   const open = () => {
     if (source) return;
     const q = new URLSearchParams(query);
     if (last) q.set('since', last);
     source = new EventSource('/api/v1/events?' + q);
-    source.onopen = () => state('live', 'live');
+    source.onopen = () => linked('live', 'live');
     source.onerror = () => {
-      state('lost', 'connection lost, trying again');
+      linked('lost', lost);
       if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(open, 3000); }
     };
     for (const [name, handle] of Object.entries(handlers)) {
       source.addEventListener(name, (e) => {
         const data = JSON.parse(e.data);
         last = e.lastEventId;
-        skew = Date.parse(data.now) - Date.now();
+        setNow(data.now);
         handle(data.what);
       });
     }

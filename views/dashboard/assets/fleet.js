@@ -208,8 +208,8 @@ function apply() {
   if (filter.show.size) q.set('show', [...filter.show].join(','));
   if (filter.ns) q.set('ns', filter.ns);
   if (filter.sort !== 'urgency') q.set('sort', filter.sort);
-  history.replaceState(null, '', q.size ? '/?' + q : '/');
-  store.set('fleet', location.search);
+  history.replaceState(null, '', location.pathname + (q.size ? '?' + q : ''));
+  store.set('fleet', location.pathname + location.search);
 }
 
 // changes shows the shared changes. A click shows a change's apps.
