@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
+
+// recordIn commits the record of shop, and other files, to the state branch of a cluster in the repository bare.
+func recordIn(t *testing.T, bare, cluster string, r rollout.State, files map[string]string) {
+	t.Helper()
+	r.App, r.Path = "shop", "apps/shop"
+	data, err := r.Encode()
+	must(t, err)
+	edits := map[string][]byte{rollout.StatePath("shop"): data}
+	for file, text := range files {
+		edits[file] = []byte(text)
+	}
+	w, err := git.Open(t.Context(), git.Options{URL: bare, Branch: "main", Cluster: cluster})
+	must(t, err)
+	_, err = w.CommitToBranch(t.Context(), rollout.StateBranch(cluster), func(*git.Snapshot) (rollout.Update, error) {
+		return rollout.Update{Edits: edits, Message: "record", When: time.Unix(1e9, 0)}, nil
+	})
+	must(t, err)
+}
 
 // TestFleet checks that the stages are read from Git alone: from state branches in the users' and in other repositories. A note names each
 // branch that is missing, unreachable, unreadable or of another cluster, and each invalid configuration.
@@ -37,19 +56,11 @@ func TestFleet(t *testing.T) {
 		return tree
 	}
 	write := func(bare, cluster, owner, phase string) {
-		r := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Phase(phase), Source: commit}
-		data, err := r.Encode()
-		must(t, err)
-		edits := map[string][]byte{rollout.StatePath("shop"): data, rollout.StatePath("gone"): []byte("no record")}
+		edits := map[string]string{rollout.StatePath("gone"): "no record"}
 		if owner != "" {
-			edits[rollout.ClusterPath] = []byte(owner)
+			edits[rollout.ClusterPath] = owner
 		}
-		w, err := git.Open(t.Context(), git.Options{URL: bare, Branch: "main", Cluster: cluster})
-		must(t, err)
-		_, err = w.CommitToBranch(t.Context(), rollout.StateBranch(cluster), func(*git.Snapshot) (rollout.Update, error) {
-			return rollout.Update{Edits: edits, Message: "record", When: time.Unix(1e9, 0)}, nil
-		})
-		must(t, err)
+		recordIn(t, bare, cluster, rollout.State{Phase: rollout.Phase(phase), Source: commit}, edits)
 	}
 	_, err = Fleet(t.Context(), mirror, at(), "", time.Now())
 	if !rollout.IsInvalid(err) {
@@ -87,4 +98,74 @@ func TestFleet(t *testing.T) {
 	if _, is := err.(NoAppError); !is || !strings.HasSuffix(err.Error(), "; did you mean shop?") {
 		t.Errorf("an unknown app: %v", err)
 	}
+}
+
+// TestFleetOfDashboard checks the look-ups of a page of all stages, in a mirror of one cluster: none within 5 seconds, then one for each
+// branch, without a download until a record changes. Only changed records are parsed. A record that is missing or not signed is unknown.
+func TestFleetOfDashboard(t *testing.T) {
+	repo := gittest.New(t)
+	stages := "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"
+	commit := repo.CommitFiles("app", map[string]string{"apps/shop/kustomization.yaml": "resources: []\n", rollout.FleetPath: stages,
+		rollout.ConfigPath("dev"): config, rollout.ConfigPath("prod"): config})
+	put := func(cluster string, phase rollout.Phase) {
+		recordIn(t, repo.Bare, cluster, rollout.State{Phase: phase, Source: commit}, nil)
+	}
+	put("dev", rollout.Healthy)
+	put("prod", rollout.Healthy)
+	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "dev"})
+	must(t, err)
+	_, err = mirror.Fetch(t.Context())
+	must(t, err)
+	now, forged := time.Unix(1e9, 0), ""
+	records := &Records{Options: Options{Repo: mirror, Now: func() time.Time { return now }},
+		Believe: func(cluster string, _ source.Snapshot) error {
+			if cluster == forged {
+				return errors.New("its key is unknown")
+			}
+			return nil
+		}}
+	look := func(after time.Duration) (text, tag string) {
+		t.Helper()
+		now = now.Add(after)
+		f, tag, err := records.Fleet(t.Context())
+		must(t, err)
+		for _, stage := range f.Stages {
+			for _, a := range f.Apps[0].Stages[stage] {
+				text += a.Cluster + " " + string(a.Phase) + " "
+			}
+		}
+		return text + strings.Join(f.Notes, "\n"), tag
+	}
+	text, first := look(0)
+	compare.Check(t, "dev Healthy prod Healthy ", text)
+	for after, lookups := range map[time.Duration]int64{time.Second: 0, lookEvery: 2} {
+		before := mirror.Stats()
+		text, tag := look(after)
+		is := mirror.Stats()
+		compare.Check(t, []any{"dev Healthy prod Healthy ", first, lookups, before.Fetches},
+			[]any{text, tag, is.Lookups - before.Lookups, is.Fetches})
+	}
+
+	parsed := records.fleet.parsed
+	put("prod", rollout.Pending)
+	text, second := look(lookEvery)
+	compare.CheckNamed(t, "a new record", []any{"dev Healthy prod Pending ", false}, []any{text, second == first})
+	same := 0
+	for id, s := range records.fleet.parsed {
+		if parsed[id] == s {
+			same++
+		}
+	}
+	compare.CheckNamed(t, "records, and records that are not parsed again", []int{2, 1}, []int{len(records.fleet.parsed), same})
+
+	repo.CommitFiles("lab", map[string]string{rollout.FleetPath: stages + "- {name: lab, clusters: [lab]}\n",
+		rollout.ConfigPath("lab"): config + "stateRepo: " + repo.Bare + "-gone.git\n"})
+	forged = "prod"
+	text, third := look(lookEvery)
+	compare.Contains(t, text, "dev Healthy prod Unknown lab Unknown cluster prod: state branch gitrollout/state/prod: commit ",
+		" is not signed by cluster prod: its key is unknown", "\ncluster lab: state branch gitrollout/state/lab: ")
+	forged = ""
+	text, fourth := look(lookEvery)
+	compare.Contains(t, text, "dev Healthy prod Pending lab Unknown cluster lab: ")
+	compare.CheckNamed(t, "equal tags", false, third == second || fourth == third)
 }

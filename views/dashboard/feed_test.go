@@ -30,7 +30,7 @@ func TestFeedShowsProblems(t *testing.T) {
 	url, board := boardOf(t, appOf("shop", rollout.Healthy, 0))
 	must(t, board.Show(time.Now(), "no pass yet", nil, nil))
 	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
-	poll := func(problem string) { f.Tell(report.Report{Problem: &problem}) }
+	poll := func(problem string) { f.Tell(report.Report{Problem: &problem, Staged: problem != ""}) }
 	poll("")
 	compare.CheckNamed(t, "updates for a poll without a problem", 0, len(f.news))
 	go f.Run(t.Context(), time.Now)
@@ -41,6 +41,7 @@ func TestFeedShowsProblems(t *testing.T) {
 		compare.CheckNamed(t, "the plain page has the note", problem != "", strings.Contains(page, "is not a name"))
 		detail, _, _ := board.app("shop")
 		compare.CheckNamed(t, "the note on the app's page", problem, detail.Board)
+		compare.CheckNamed(t, "stages", problem != "", board.Staged.Load())
 	}
 }
 

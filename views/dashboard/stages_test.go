@@ -111,16 +111,19 @@ func TestLargeFleet(t *testing.T) {
 			subject += words[random.IntN(len(words))] + " "
 		}
 		commit := fmt.Sprintf("%016x%016x%08x", random.Uint64(), random.Uint64(), random.Uint32())
-		return &status.Release{Images: []string{fmt.Sprintf("registry.example.com/team-%s:1.%d.%d-%s", name, random.IntN(99), random.IntN(9), commit[:8])},
-			Hash: rollout.Hash(fmt.Sprintf("h1-%010x", random.Uint64()>>24)), Commit: commit, Subject: subject,
-			Author: fmt.Sprintf("Person %d <person-%[1]d@example.com>", random.IntN(60)), Since: now.Add(-time.Duration(random.IntN(1e6)) * time.Second)}
+		image := fmt.Sprintf("registry.example.com/team-%s:1.%d.%d-%s", name, random.IntN(99), random.IntN(9), commit[:8])
+		return &status.Release{Images: []string{image}, Commit: commit, Subject: subject,
+			Hash:   rollout.Hash(fmt.Sprintf("h1-%010x", random.Uint64()>>24)),
+			Author: fmt.Sprintf("Person %d <person-%[1]d@example.com>", random.IntN(60)),
+			Since:  now.Add(-time.Duration(random.IntN(1e6)) * time.Second)}
 	}
 	fleet := status.Fleet{Stages: []string{"dev", "staging", "prod", "edge"}}
 	for i := range 600 {
 		name := fmt.Sprintf("service-%04d", i)
 		app := status.FleetApp{App: name, Stages: map[string][]status.App{}}
 		for _, stage := range fleet.Stages {
-			a := status.App{App: name, Cluster: stage + "-1", Path: "apps/" + name + "/overlays/" + stage, Phase: rollout.Healthy, Stable: release(name)}
+			a := status.App{App: name, Cluster: stage + "-1", Path: "apps/" + name + "/overlays/" + stage, Phase: rollout.Healthy,
+				Stable: release(name)}
 			a.Source = &rollout.Commit{ID: a.Stable.Commit}
 			switch random.IntN(10) {
 			case 0:
