@@ -76,7 +76,7 @@ func TestRunPolls(t *testing.T) {
 }
 
 // TestProblemsAreTold checks the problems in the reports of polls. An invalid folder stays a problem while Git is down, until a commit
-// removes the folder.
+// removes the folder. The reports also tell that the commit has a fleet.yaml.
 func TestProblemsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, folder := newMirror(), "apps/No_Name/kustomization.yaml"
@@ -86,16 +86,18 @@ func TestProblemsAreTold(t *testing.T) {
 			case 2, 3:
 				return errors.New("no route")
 			case 4:
-				server.commit("main", "no folder", map[string]string{folder: ""})
+				server.commit("main", "no folder", map[string]string{folder: "", rollout.FleetPath: "apiVersion: gitrollout.dev/v1alpha1\n" +
+					"kind: Fleet\nstages:\n- {name: prod, clusters: [prod]}\n"})
 			}
 			return nil
 		}}
 		var told []string
+		var staged []bool
 		r := New(Options{
 			Cluster: "prod", UID: "uid", Repository: repo, Past: server, Renderer: render.New(render.InProcess{}),
 			Log: slog.New(slog.DiscardHandler), Tell: func(news report.Report) {
 				if p := news.Problem; p != nil {
-					told = append(told, *p)
+					told, staged = append(told, *p), append(staged, news.Staged)
 				}
 			},
 		})
@@ -109,6 +111,7 @@ func TestProblemsAreTold(t *testing.T) {
 			t.Fatalf("told are %q", told)
 		}
 		compare.CheckNamed(t, "later problems", []string{since + told[0], since + told[0], ""}, told[1:])
+		compare.CheckNamed(t, "stages", []bool{false, false, false, true}, staged)
 	})
 }
 

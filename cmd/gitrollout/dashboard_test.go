@@ -6,13 +6,19 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func TestDashboardFlags(t *testing.T) {
@@ -91,4 +97,32 @@ func TestOneMirror(t *testing.T) {
 	if now := p.created.Stats(); now.Lookups != before.Lookups+1 || now.Fetches != before.Fetches {
 		t.Errorf("before %+v, then %+v: want one look-up", before, now)
 	}
+}
+
+// TestFleetOfSignedRecords checks that the dashboard of a reconciler with --verify-fleet shows no record that the other cluster has not
+// signed, and its own record without a line in this file.
+func TestFleetOfSignedRecords(t *testing.T) {
+	repo := gittest.New(t)
+	commit := repo.CommitFiles("app", map[string]string{"apps/shop/kustomization.yaml": "resources: []\n",
+		rollout.ConfigPath("dev"): configOf("shop", "- path: apps/*"), rollout.ConfigPath("prod"): configOf("shop", "- path: apps/*"),
+		rollout.FleetPath: "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: all, clusters: [dev, prod]}\n"})
+	data, err := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy, Source: commit}.Encode()
+	must(t, err)
+	repo.Git("checkout", "-q", "--orphan", "record")
+	repo.CommitFiles("record", map[string]string{rollout.StatePath("shop"): string(data)})
+	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("dev"), "HEAD:refs/heads/"+rollout.StateBranch("prod"))
+	public, err := os.ReadFile(repo.NewKeyFile() + ".pub")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "clusters")
+	must(t, os.WriteFile(file, []byte("prod "+string(public)), 0o600))
+	keys, err := git.OpenKeys(git.KeyFiles{Fleet: file})
+	must(t, err)
+	mirror, err := openRepository(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "dev"})
+	must(t, err)
+	records := dashRecords(sourceOptions{cluster: "dev", branch: "main", keys: keys}, mirror, streams{out: io.Discard, err: io.Discard})
+	f, _, err := records.Fleet(t.Context())
+	must(t, err)
+	all := f.Apps[0].Stages["all"]
+	compare.Check(t, []rollout.Phase{rollout.Healthy, status.Unknown}, []rollout.Phase{all[0].Phase, all[1].Phase})
+	compare.Contains(t, strings.Join(f.Notes, ""), "cluster prod: state branch gitrollout/state/prod: commit ", " is not signed by cluster prod: ")
 }
