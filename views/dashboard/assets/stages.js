@@ -42,7 +42,7 @@ function cell(stage, records, all) {
     : h('div', { class: 'dim' }, f.clusters.join(', ')));
   return h('td', { role: 'cell', 'data-stage': stage || 'no stage' }, same.size
     ? [...same.values()].map((f) => h('div', { class: 'at' }, names(f),
-      h('div', {}, phaseOf(f.phase, f.held)), images(f.version) || (f.commit && h('code', {}, f.commit)),
+      h('div', {}, phaseOf(f.phase, f.held).map((part) => [part, ' '])), images(f.version) || (f.commit && h('code', {}, f.commit)),
       h('div', { class: 'dim' }, dotted(f.subject, f.author, f.since && ago(f.since), f.version && h('code', {}, f.commit))),
       f.why && h('div', { class: 'why' }, paths(f.why))))
     : h('span', { class: 'dim' }, '–'));
