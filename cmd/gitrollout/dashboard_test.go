@@ -124,6 +124,5 @@ func TestFleetOfSignedRecords(t *testing.T) {
 	must(t, err)
 	all := f.Apps[0].Stages["all"]
 	compare.Check(t, []rollout.Phase{rollout.Healthy, status.Unknown}, []rollout.Phase{all[0].Phase, all[1].Phase})
-	compare.Contains(t, strings.Join(f.Notes, ""), "cluster prod: state branch gitrollout/state/prod: commit ",
-		" is not signed by cluster prod: ")
+	compare.Contains(t, strings.Join(f.Notes, ""), "cluster prod: state branch gitrollout/state/prod: the commit is not signed")
 }

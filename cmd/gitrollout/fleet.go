@@ -63,11 +63,9 @@ func readFleet(ctx context.Context, s streams, app string) (f status.Fleet, err 
 	if err != nil {
 		return f, err
 	}
-	_, tree, err := newest(ctx, repo, s)
-	if err != nil {
-		return f, err
-	}
+	records := &console.Records{Options: console.Options{Repo: repo.Repo, Now: time.Now}, Only: app}
 	return slowly(s, "reading the state branches", func() (status.Fleet, error) {
-		return console.Fleet(ctx, repo.Repo, tree, app, time.Now())
+		f, _, err := records.Fleet(ctx)
+		return f, err
 	})
 }

@@ -191,16 +191,7 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
 		o.Signers, o.Unsigned = from.keys.Accepted().Commits, "nothing is pushed until a signed commit is on top"
 	}
-	others, own := adapters.BelievePeer(from.keys), stateCheck(from.keys)
-	return &console.Records{Options: o, Believe: func(cluster string, head reconciler.Snapshot) error {
-		switch {
-		case cluster == from.cluster && own != nil:
-			return own(head)
-		case cluster != from.cluster && others != nil:
-			return others(cluster, head)
-		}
-		return nil
-	}}
+	return &console.Records{Options: o, Believe: stateCheck(from.keys), BelievePeer: adapters.BelievePeer(from.keys)}
 }
 
 type dashActor struct{ *console.Records }

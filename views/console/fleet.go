@@ -3,9 +3,11 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
@@ -14,37 +16,55 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet reads a tree's fleet.yaml and all state branches, for one app or, for "", all apps.
-func Fleet(ctx context.Context, repo *git.Repo, tree source.Snapshot, app string, now time.Time) (
-	status.Fleet, error,
-) {
-	r := fleetReader{repo: repo, app: app}
-	err := r.read(ctx, tree, now)
-	if err == nil && app != "" && !slices.Contains(r.names, app) {
-		err = NoAppError(fmt.Sprintf("no cluster has an app %q; ", app) +
-			cmp.Or(rollout.DidYouMean(app, slices.Compact(slices.Sorted(slices.Values(r.names)))), "gitrollout fleet shows all"))
-	}
-	return r.fleet, err
-}
+// lookEvery is the least time between look-ups of all state branches.
+const lookEvery = 5 * time.Second
 
-// fleetReader reads fleet.yaml and state branches. Later reads parse only changed state files.
-type fleetReader struct {
-	repo    *git.Repo
-	believe func(cluster string, head source.Snapshot) error // checks signatures; or nil
-	app     string                                           // or "" for all
-
-	fleet    status.Fleet
-	names    []string // of all apps
-	key      string   // all that fleet depends on
-	unsound  bool     // a record is unreadable, perhaps only now
-	commit   string   // of stages and branches
+// fleetView is the last answer of Records.Fleet.
+type fleetView struct {
+	sync.Mutex
+	status.Fleet
+	tag      string // of Fleet
+	looked   time.Time
+	read     string // heads in Fleet; "" if a record may become readable without a new head
+	commit   string // of stages and branches
 	stages   *rollout.Fleet
 	branches []*source.Branch             // by cluster
 	heads    map[string]map[string]string // by repository and branch
-	parsed   map[string]*rollout.State    // by blob id
+	states   map[string]*rollout.State    // by blob id
+	names    []string                     // of all apps
 }
 
-func (r *fleetReader) open(tree source.Snapshot) error {
+// Fleet implements dashboard.Records: it reads fleet.yaml and all state branches. It parses only changed records.
+func (r *Records) Fleet(ctx context.Context) (status.Fleet, string, error) {
+	v, repo, now := &r.fleet, r.Repo.Beside(), r.Now()
+	v.Lock()
+	defer v.Unlock()
+	if now.Sub(v.looked) < lookEvery {
+		return v.Fleet, v.tag, nil
+	}
+	var tree *git.Snapshot
+	heads, err := repo.Fetch(ctx)
+	if err == nil {
+		tree, err = repo.Snapshot(ctx, heads.Main)
+	}
+	if err == nil && v.commit != heads.Main {
+		err = v.open(tree)
+	}
+	if err == nil {
+		err = r.readFleet(ctx, repo, now)
+	}
+	if err == nil && r.Only != "" && !slices.Contains(v.names, r.Only) {
+		near := rollout.DidYouMean(r.Only, slices.Compact(slices.Sorted(slices.Values(v.names))))
+		err = NoAppError(fmt.Sprintf("no cluster has an app %q; ", r.Only) + cmp.Or(near, "gitrollout fleet shows all"))
+	}
+	if err != nil {
+		return status.Fleet{}, "", err
+	}
+	v.looked = now
+	return v.Fleet, v.tag, nil
+}
+
+func (v *fleetView) open(tree source.Snapshot) error {
 	stages, err := source.ReadFleet(tree)
 	clusters, failed := source.Clusters(tree)
 	if err = cmp.Or(err, failed); err == nil && stages == nil {
@@ -56,70 +76,67 @@ func (r *fleetReader) open(tree source.Snapshot) error {
 		branches[i], err = source.NewReader(clusters[i], nil).Open(tree, nil)
 	}
 	if err == nil {
-		r.commit, r.stages, r.branches = tree.Commit().ID, stages, branches
+		v.commit, v.stages, v.branches = tree.Commit().ID, stages, branches
 	}
 	return err
 }
 
-func (r *fleetReader) read(ctx context.Context, tree source.Snapshot, now time.Time) error {
-	if tree.Commit().ID != r.commit {
-		if err := r.open(tree); err != nil {
-			return err
-		}
-	}
-	heads, broken := map[string]map[string]string{}, map[string]error{} // by repository
-	for _, b := range r.branches {
+func (r *Records) readFleet(ctx context.Context, repo *git.Repo, now time.Time) error {
+	v, heads, broken := &r.fleet, map[string]map[string]string{}, map[string]error{} // by repository
+	for _, b := range v.branches {
 		if c := b.Config; c != nil {
 			if heads[c.StateRepo] == nil {
 				heads[c.StateRepo] = map[string]string{}
 			}
-			heads[c.StateRepo][c.StateBranch] = r.heads[c.StateRepo][c.StateBranch]
+			heads[c.StateRepo][c.StateBranch] = v.heads[c.StateRepo][c.StateBranch]
 		}
 	}
 	for url := range heads {
-		heads[url], broken[url] = git.Branches(ctx, r.repo, url, heads[url])
+		heads[url], broken[url] = git.Branches(ctx, repo, url, heads[url])
 	}
-	key := fmt.Sprint(r.commit, heads, broken, r.stages.Freeze.At(now))
-	if r.heads = heads; key == r.key && !r.unsound {
+	read := fmt.Sprint(v.commit, heads, broken, v.stages.Freeze.At(now))
+	if v.heads = heads; ctx.Err() != nil || read == v.read {
 		return ctx.Err()
 	}
-	records, parsed := map[string]status.ClusterRecords{}, map[string]*rollout.State{}
-	r.names, r.unsound = nil, false
-	for _, b := range r.branches {
-		states, err := r.statesOf(ctx, b, broken)
-		c := r.recordsOf(b, states, err, parsed)
-		records[b.Cluster], r.unsound = c, r.unsound || c.Problem != ""
+	states, records := map[string]*rollout.State{}, map[string]status.ClusterRecords{}
+	v.names, v.read = nil, read
+	for _, b := range v.branches {
+		c := r.recordsOf(ctx, repo, b, broken, states)
+		if records[b.Cluster] = c; c.Problem != "" {
+			v.read = ""
+		}
 	}
-	if ctx.Err() == nil {
-		r.fleet, r.key, r.parsed = status.FleetOf(r.stages, records, now), key, parsed
-	}
+	v.states, v.Fleet = states, status.FleetOf(v.stages, records, now)
+	v.tag = fmt.Sprintf("\"%x\"", sha256.Sum256([]byte(read+fmt.Sprint(v.Notes))))
 	return ctx.Err()
 }
 
-// recordsOf adds the cluster's records to parsed. With an error, none is readable.
-func (r *fleetReader) recordsOf(
-	b *source.Branch, states *source.States, err error, parsed map[string]*rollout.State,
+// recordsOf reads a cluster's records, and adds them to states.
+func (r *Records) recordsOf(
+	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error, states map[string]*rollout.State,
 ) status.ClusterRecords {
-	c, ids, problem := status.ClusterRecords{States: map[string]*rollout.State{}}, maps.Clone(states.Files()), err
+	c, v := status.ClusterRecords{States: map[string]*rollout.State{}}, &r.fleet
+	branch, err := r.statesOf(ctx, repo, b, broken)
+	ids, problem := maps.Clone(branch.Files()), err
 	for _, a := range b.Apps {
 		ids[a.Name] += ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		if r.names = append(r.names, name); r.app != "" && r.app != name {
+		if v.names = append(v.names, name); r.Only != "" && r.Only != name {
 			continue
 		}
-		s := r.parsed[ids[name]]
+		s := v.states[ids[name]]
 		switch {
 		case err != nil:
 			s = nil
 		case s == nil:
-			read, failed := states.Of(name)
+			read, failed := branch.Of(name)
 			read.Inventory, read.Analyses, read.Hooks = nil, nil, nil // large, and not shown
 			if s = &read; failed != nil {
 				s, problem = nil, cmp.Or(problem, failed)
 			}
 		}
-		c.States[name], parsed[ids[name]] = s, s
+		c.States[name], states[ids[name]] = s, s
 	}
 	if problem != nil {
 		c.Problem = rollout.OneLine(problem.Error())
@@ -127,26 +144,31 @@ func (r *fleetReader) recordsOf(
 	return c
 }
 
-// statesOf reads the records in a cluster's state branch. With an error, there are none.
-func (r *fleetReader) statesOf(ctx context.Context, b *source.Branch, broken map[string]error) (*source.States, error) {
+// statesOf reads a cluster's state branch. With an error, it has no records.
+func (r *Records) statesOf(
+	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error,
+) (*source.States, error) {
 	none, _ := source.ReadStates(nil)
 	if b.Config == nil {
 		return none, b.Behind
 	}
-	states, head, err := none, r.heads[b.Config.StateRepo][b.Config.StateBranch], broken[b.Config.StateRepo]
+	states, head, err := none, r.fleet.heads[b.Config.StateRepo][b.Config.StateBranch], broken[b.Config.StateRepo]
 	if err == nil && head == "" {
 		err = fmt.Errorf("does not exist: run gitrollout in cluster %s, or take the cluster out of its stage", b.Cluster)
 	}
+	var tree *git.Snapshot
 	if err == nil {
-		var tree source.Snapshot
-		if tree, err = r.repo.Snapshot(ctx, head); err == nil && r.believe != nil {
-			if err = r.believe(b.Cluster, tree); err != nil {
-				err = fmt.Errorf("commit %s is not signed by cluster %s: %w", rollout.ShortID(head), b.Cluster, err)
-			}
-		}
-		if err == nil {
-			states, err = source.ReadStates(tree)
-		}
+		tree, err = repo.Snapshot(ctx, head)
+	}
+	switch own := b.Cluster == r.Cluster; {
+	case err != nil:
+	case own && r.Believe != nil:
+		err = r.Believe(tree)
+	case !own && r.BelievePeer != nil:
+		err = r.BelievePeer(b.Cluster, tree)
+	}
+	if err == nil {
+		states, err = source.ReadStates(tree)
 	}
 	if err == nil && states.Cluster != nil && states.Cluster.Cluster != b.Cluster {
 		err = fmt.Errorf("belongs to cluster %s: set stateBranch in %s", states.Cluster.Cluster,

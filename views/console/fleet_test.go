@@ -48,12 +48,11 @@ func TestFleet(t *testing.T) {
 	repo.Git("clone", "-q", "--bare", repo.Bare, state)
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
 	must(t, err)
-	at := func() *git.Snapshot {
-		heads, err := mirror.Fetch(t.Context())
-		must(t, err)
-		tree, err := mirror.Snapshot(t.Context(), heads.Main)
-		must(t, err)
-		return tree
+	fleetOf := func(app string) (status.Fleet, error) {
+		t.Helper()
+		records := &Records{Options: Options{Repo: mirror, Now: time.Now}, Only: app}
+		f, _, err := records.Fleet(t.Context())
+		return f, err
 	}
 	write := func(bare, cluster, owner, phase string) {
 		edits := map[string]string{rollout.StatePath("gone"): "no record"}
@@ -62,7 +61,7 @@ func TestFleet(t *testing.T) {
 		}
 		recordIn(t, bare, cluster, rollout.State{Phase: rollout.Phase(phase), Source: commit}, edits)
 	}
-	_, err = Fleet(t.Context(), mirror, at(), "", time.Now())
+	_, err = fleetOf("")
 	if !rollout.IsInvalid(err) {
 		t.Errorf("without fleet.yaml: %v", err)
 	}
@@ -76,8 +75,7 @@ func TestFleet(t *testing.T) {
 	write(state, "staging", "", "Pending")
 	write(repo.Bare, "prod-eu", string(other), "Healthy")
 	write(repo.Bare, "prod-ap", "no owner", "Healthy")
-	tree := at()
-	f, err := Fleet(t.Context(), mirror, tree, "", time.Now())
+	f, err := fleetOf("")
 	must(t, err)
 	seen := ""
 	for _, a := range f.Apps {
@@ -91,10 +89,10 @@ func TestFleet(t *testing.T) {
 		"cluster prod-eu: state branch gitrollout/state/prod-eu: belongs to cluster lab",
 		"cluster prod-ap: state branch gitrollout/state/prod-ap: state branch: ",
 		"cluster prod-sa: state branch gitrollout/state/prod-sa: ", "cluster broken: "+rollout.ConfigPath("broken")+": ")
-	one, err := Fleet(t.Context(), mirror, source.Snapshot(tree), "shop", time.Now())
+	one, err := fleetOf("shop")
 	must(t, err)
 	compare.Check(t, []string{"shop"}, rollout.Mapped(one.Apps, func(a status.FleetApp) string { return a.App }))
-	_, err = Fleet(t.Context(), mirror, tree, "shpo", time.Now())
+	_, err = fleetOf("shpo")
 	if _, is := err.(NoAppError); !is || !strings.HasSuffix(err.Error(), "; did you mean shop?") {
 		t.Errorf("an unknown app: %v", err)
 	}
@@ -117,13 +115,14 @@ func TestFleetOfDashboard(t *testing.T) {
 	_, err = mirror.Fetch(t.Context())
 	must(t, err)
 	now, forged := time.Unix(1e9, 0), ""
-	records := &Records{Options: Options{Repo: mirror, Now: func() time.Time { return now }},
-		Believe: func(cluster string, _ source.Snapshot) error {
-			if cluster == forged {
-				return errors.New("its key is unknown")
-			}
-			return nil
-		}}
+	believe := func(cluster string, _ source.Snapshot) error {
+		if cluster == forged {
+			return errors.New("its key is unknown")
+		}
+		return nil
+	}
+	records := &Records{Options: Options{Repo: mirror, Cluster: "dev", Now: func() time.Time { return now }}, BelievePeer: believe,
+		Believe: func(head source.Snapshot) error { return believe("dev", head) }}
 	look := func(after time.Duration) (text, tag string) {
 		t.Helper()
 		now = now.Add(after)
@@ -146,24 +145,27 @@ func TestFleetOfDashboard(t *testing.T) {
 			[]any{text, tag, is.Lookups - before.Lookups, is.Fetches})
 	}
 
-	parsed := records.fleet.parsed
+	parsed := records.fleet.states
 	put("prod", rollout.Pending)
 	text, second := look(lookEvery)
 	compare.CheckNamed(t, "a new record", []any{"dev Healthy prod Pending ", false}, []any{text, second == first})
 	same := 0
-	for id, s := range records.fleet.parsed {
+	for id, s := range records.fleet.states {
 		if parsed[id] == s {
 			same++
 		}
 	}
-	compare.CheckNamed(t, "records, and records that are not parsed again", []int{2, 1}, []int{len(records.fleet.parsed), same})
+	compare.CheckNamed(t, "records, and records that are not parsed again", []int{2, 1}, []int{len(records.fleet.states), same})
 
 	repo.CommitFiles("lab", map[string]string{rollout.FleetPath: stages + "- {name: lab, clusters: [lab]}\n",
 		rollout.ConfigPath("lab"): config + "stateRepo: " + repo.Bare + "-gone.git\n"})
 	forged = "prod"
 	text, third := look(lookEvery)
-	compare.Contains(t, text, "dev Healthy prod Unknown lab Unknown cluster prod: state branch gitrollout/state/prod: commit ",
-		" is not signed by cluster prod: its key is unknown", "\ncluster lab: state branch gitrollout/state/lab: ")
+	compare.Contains(t, text, "dev Healthy prod Unknown lab Unknown cluster prod: state branch gitrollout/state/prod: its key is unknown",
+		"\ncluster lab: state branch gitrollout/state/lab: ")
+	forged = "dev"
+	text, _ = look(lookEvery)
+	compare.Contains(t, text, "dev Unknown prod Pending lab Unknown cluster dev: ")
 	forged = ""
 	text, fourth := look(lookEvery)
 	compare.Contains(t, text, "dev Healthy prod Pending lab Unknown cluster lab: ")

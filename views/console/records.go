@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,7 +12,6 @@ import (
 
 	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -26,13 +24,13 @@ import (
 
 // Records reads Git for the dashboard, and pushes actions without delaying the reconciler (Repo.Beside).
 type Records struct {
-	Options // Repo is the reconciler's mirror
-	// Believe checks the signature of a cluster's state branch; nil without checks.
-	Believe func(cluster string, head source.Snapshot) error
+	Options        // Repo is the reconciler's mirror
+	Only    string // the app that Fleet reads; "" for all
+	// Believe and BelievePeer check state branches for Fleet, as in reconciler.Options.
+	Believe     func(head source.Snapshot) error
+	BelievePeer func(cluster string, head source.Snapshot) error
 
-	looking sync.Mutex // for looked and fleet
-	looked  time.Time
-	fleet   fleetReader
+	fleet fleetView
 
 	mu     sync.Mutex
 	world  *Session        // nil before the first open
@@ -170,34 +168,6 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 		h.Note = "older ones: " + w.Command("gitrollout history "+name)
 	}
 	return h, nil
-}
-
-// lookEvery is the least time between look-ups of all state branches.
-const lookEvery = 5 * time.Second
-
-// Fleet implements dashboard.Records, for all pages together.
-func (r *Records) Fleet(ctx context.Context) (f status.Fleet, tag string, err error) {
-	r.looking.Lock()
-	defer r.looking.Unlock()
-	if now := r.Now(); now.Sub(r.looked) >= lookEvery {
-		if r.fleet.repo == nil {
-			r.fleet.repo, r.fleet.believe = r.Repo.Beside(), r.Believe
-		}
-		var tree *git.Snapshot
-		heads, err := r.fleet.repo.Fetch(ctx)
-		if err == nil {
-			tree, err = r.fleet.repo.Snapshot(ctx, heads.Main)
-		}
-		if err == nil {
-			err = r.fleet.read(ctx, tree, now)
-		}
-		if err != nil {
-			return f, "", err
-		}
-		r.looked = now
-	}
-	sum := sha256.Sum256([]byte(r.fleet.key + fmt.Sprint(r.fleet.fleet.Notes)))
-	return r.fleet.fleet, fmt.Sprintf("\"%x\"", sum[:8]), nil
 }
 
 // Limits for a container's log, and for reading a pod.

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxRecords limits an answer: 500 apps in 4 clusters have about 100 KB, compressed.
+// maxRecords limits an answer to 180 KB, compressed: 500 apps in 4 clusters.
 const maxRecords = 2000
 
 // showFleet responds with the most urgent apps of all clusters. A page with the newest answer gets no content.
@@ -43,19 +43,18 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"))) // fails only if the connection is closed
 }
 
-// urgent returns the apps with all words of q: first apps that need a user's action, then other apps that move or wait.
+// urgent returns the apps with all words of q: first apps that need a user's action, then apps that move or wait.
 func urgent(f status.Fleet, q string) status.Fleet {
-	ranks, sizes := map[string]int{}, map[string]int{}
+	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {
 		text := ""
 		for stage, all := range a.Stages {
 			for _, c := range all {
 				row := rowOf(c)
 				text += stage + " " + c.Cluster + " " + row.searched() + " "
-				switch {
-				case row.Needs:
+				if row.Needs {
 					ranks[a.App] = 2
-				case row.Text != "":
+				} else if row.Text != "" {
 					ranks[a.App] = max(ranks[a.App], 1)
 				}
 			}
@@ -64,14 +63,13 @@ func urgent(f status.Fleet, q string) status.Fleet {
 		return lacks(text, q)
 	})
 	slices.SortStableFunc(f.Apps, func(a, b status.FleetApp) int { return ranks[b.App] - ranks[a.App] })
-	records := 0
-	for i, a := range f.Apps {
-		if records += sizes[a.App]; records > maxRecords && i > 0 {
-			f.Notes = append(slices.Clip(f.Notes), fmt.Sprintf("only the %d most urgent apps of %d are listed: search for others",
-				i, len(f.Apps)))
-			f.Apps = f.Apps[:i]
-			break
-		}
+	n := slices.IndexFunc(f.Apps, func(a status.FleetApp) bool {
+		records += sizes[a.App]
+		return records > maxRecords
+	})
+	if n > 0 {
+		more := fmt.Sprintf("only the %d most urgent apps of %d are listed: search for others", n, len(f.Apps))
+		f.Notes, f.Apps = append(slices.Clip(f.Notes), more), f.Apps[:n]
 	}
 	return f
 }
