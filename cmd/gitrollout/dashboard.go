@@ -70,7 +70,8 @@ func (o *dashOptions) check() error {
 
 func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (*dashboard.Server, error) {
 	u, err := url.Parse(o.url)
-	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
+	options := dashboard.Options{Board: board, Records: records, Fleet: records.Fleet, Now: time.Now,
+		Secure: err == nil && u.Scheme == "https"}
 	if o.actions {
 		options.Access, options.Actor = &dashboard.Access{File: o.tokens}, dashActor{records}
 		if err := options.Access.Check(); err != nil {

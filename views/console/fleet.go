@@ -34,7 +34,7 @@ type fleetView struct {
 	names    []string                     // of all apps
 }
 
-// Fleet implements dashboard.Records: it reads fleet.yaml and all state branches. It parses only changed records.
+// Fleet reads fleet.yaml and all state branches, as dashboard.Options.Fleet. Later calls parse only changed records.
 func (r *Records) Fleet(ctx context.Context) (status.Fleet, string, error) {
 	v, repo, now := &r.fleet, r.Repo.Beside(), r.Now()
 	v.Lock()

@@ -24,8 +24,6 @@ type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster
 	History(ctx context.Context, app string) (History, error)
-	// Fleet returns the records of all clusters, and an ETag that changes with them.
-	Fleet(ctx context.Context) (f status.Fleet, tag string, err error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
@@ -67,7 +65,9 @@ type Links struct {
 type Options struct {
 	Board   *Board
 	Records Records
-	Now     func() time.Time
+	// Fleet returns the records of all clusters, and their ETag.
+	Fleet func(ctx context.Context) (f status.Fleet, tag string, err error)
+	Now   func() time.Time
 	// Secure limits cookies to https.
 	Secure bool
 	Access *Access // nil if read-only

@@ -66,14 +66,7 @@ func TestBoardOfSharedChanges(t *testing.T) {
 	}
 }
 
-type fakeRecords struct {
-	err   error
-	fleet status.Fleet
-}
-
-func (f fakeRecords) Fleet(context.Context) (status.Fleet, string, error) {
-	return f.fleet, fmt.Sprintf("%q", fmt.Sprint(len(f.fleet.Apps))), f.err
-}
+type fakeRecords struct{ err error }
 
 func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
 	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err

@@ -22,7 +22,7 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, rollout.FleetPath+" does not exist, so there are no stages")
 		return
 	}
-	f, tag, err := s.Records.Fleet(r.Context())
+	f, tag, err := s.Fleet(r.Context())
 	if err != nil {
 		sendRead(w, nil, err)
 		return

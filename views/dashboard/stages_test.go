@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,11 @@ func stagedOf(names string, change func(a *status.App)) status.Fleet {
 		f.Apps = append(f.Apps, status.FleetApp{App: name, Stages: map[string][]status.App{"dev": {in("dev")}, "prod": {prod}}})
 	}
 	return f
+}
+
+// answers returns a source of the fleet with a fixed tag.
+func answers(f status.Fleet, err error) func(context.Context) (status.Fleet, string, error) {
+	return func(context.Context) (status.Fleet, string, error) { return f, `"1"`, err }
 }
 
 // ask requests the fleet with the given headers. It returns the response, and its content as it arrived.
@@ -63,7 +69,7 @@ func TestFleetOfStages(t *testing.T) {
 			a.Phase, a.Reason = rollout.Degraded, "error-rate is Failed"
 		}
 	})
-	server, board := serve(t, Options{Records: fakeRecords{fleet: fleet}})
+	server, board := serve(t, Options{Fleet: answers(fleet, nil)})
 	url := server.URL + "/api/v1/fleet"
 	res, body := ask(t, url)
 	compare.CheckNamed(t, "without fleet.yaml", []any{404, true}, []any{res.StatusCode, strings.Contains(body, "does not exist")})
@@ -94,7 +100,7 @@ func TestFleetOfStages(t *testing.T) {
 	res, body = ask(t, url, "If-None-Match", res.Header.Get("ETag"))
 	compare.CheckNamed(t, "the newest answer", []any{304, ""}, []any{res.StatusCode, body})
 
-	server, board = serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}})
+	server, board = serve(t, Options{Fleet: answers(status.Fleet{}, errors.New("git: unreachable"))})
 	board.Staged.Store(true)
 	res, body = ask(t, server.URL+"/api/v1/fleet")
 	compare.CheckNamed(t, "without Git", []any{502, `{"error":"git: unreachable"}` + "\n"}, []any{res.StatusCode, body})
@@ -137,7 +143,7 @@ func TestLargeFleet(t *testing.T) {
 		fleet.Apps = append(fleet.Apps, app)
 	}
 	fleet.Apps[599].Stages["edge"][0].Phase = rollout.Degraded
-	server, board := serve(t, Options{Records: fakeRecords{fleet: fleet}})
+	server, board := serve(t, Options{Fleet: answers(fleet, nil)})
 	board.Staged.Store(true)
 	res, body := ask(t, server.URL+"/api/v1/fleet", "Accept-Encoding", "gzip")
 	z, err := gzip.NewReader(strings.NewReader(body))

@@ -59,10 +59,7 @@ func accessFile(t *testing.T, rules string) string {
 // serve serves the board until the test ends.
 func (f *fleet) serve(options dashboard.Options) {
 	f.t.Helper()
-	options.Board, options.Now, options.Actor = f.board, time.Now, f
-	if options.Records == nil {
-		options.Records = records{}
-	}
+	options.Board, options.Records, options.Now, options.Actor = f.board, records{}, time.Now, f
 	handler, err := dashboard.New(options)
 	must(f.t, err)
 	f.server = httptest.NewServer(handler)
@@ -108,8 +105,6 @@ func (records) Objects(context.Context, string) (dashboard.Diff, error) {
 		{Name: "Deployment shop", Text: "kind: Deployment\nmetadata:\n  name: shop " + evil + "\n"},
 		{Name: "Secret shop-keys", Text: "data:\n  password: '***'\n"}}}, nil
 }
-
-func (records) Fleet(context.Context) (status.Fleet, string, error) { return status.Fleet{}, "", nil }
 
 func (records) Pod(_ context.Context, p status.VersionPod) dashboard.Pod {
 	d := dashboard.Pod{Notes: []string{"proxy has no log yet: PodInitializing"}, Events: []status.Transition{

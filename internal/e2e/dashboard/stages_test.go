@@ -19,7 +19,6 @@ import (
 
 // stagedRecords has a fleet's records in Git.
 type stagedRecords struct {
-	records
 	mu    sync.Mutex
 	fleet status.Fleet
 	n     int // of changes
@@ -43,7 +42,7 @@ func newStaged(t *testing.T, all status.Fleet) (*fleet, *stagedRecords) {
 	s := &stagedRecords{fleet: all}
 	f := &fleet{t: t, board: dashboard.NewBoard("prod-eu", "")}
 	f.board.Staged.Store(true)
-	f.serve(dashboard.Options{Records: s})
+	f.serve(dashboard.Options{Fleet: s.Fleet})
 	f.show(shop(time.Now(), 4))
 	return f, s
 }
