@@ -78,7 +78,9 @@ export function phaseOf(phase, held) {
     held ? h('span', { class: 'held' }, held) : null];
 }
 
-export const linked = (state, text) => { $('link').dataset.state = state; $('link').textContent = text; };
+// say sets a text only if it is new: screen readers repeat what is set.
+const say = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
+export const linked = (state, text) => { $('link').dataset.state = state; say('link', text); };
 
 export const lost = 'connection lost, trying again';
 
@@ -115,7 +117,7 @@ export function live(query, handlers) {
 
 export function note(text) {
   $('note').hidden = !text;
-  $('note').textContent = text || '';
+  say('note', text || '');
 }
 
 // ask sends a request and returns its JSON; what the server says is the error.

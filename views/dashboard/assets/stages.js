@@ -135,4 +135,5 @@ $('filter').addEventListener('submit', (e) => e.preventDefault());
 document.addEventListener('visibilitychange', look);
 
 search(new URLSearchParams(location.search).get('q') || '');
+look();
 me().catch((err) => note(err.message));
