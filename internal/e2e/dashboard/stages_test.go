@@ -56,7 +56,7 @@ func inCluster(cluster, digit, subject string, since time.Time) status.App {
 // stagedFleet returns four apps: pay is Degraded in prod-us, shop moves and waits, mail is not in prod-eu, and wiki is at rest in many
 // clusters.
 func stagedFleet(now time.Time) status.Fleet {
-	old, today := now.Add(-75*time.Hour), now.Add(-12*time.Minute)
+	old, today := now.Add(-75*time.Hour), now.Add(-750*time.Second)
 	soaks, flies := inCluster("staging-eu", "3", "shop 1.42 Faster checkout", today), inCluster("staging-us", "2", "shop 1.41", old)
 	soaks.Waiting = "soaks until 14:05 UTC"
 	flies.Phase, flies.Release = rollout.Progressing, released("3", "Ann Lee <ann@example.com>", "shop 1.42 Faster checkout", today)
