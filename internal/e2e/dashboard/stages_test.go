@@ -53,9 +53,9 @@ func inCluster(cluster, digit, subject string, since time.Time) status.App {
 		Stable: released(digit, "Ann Lee <ann@example.com>", subject, since)}
 }
 
-// stagedFleet returns four apps: pay is Degraded in prod-us, shop moves and waits, mail is not in prod-eu, and wiki is at rest in many
-// clusters.
-func stagedFleet(now time.Time) status.Fleet {
+// stagedFleet returns four apps: pay is Degraded in prod-us for the given reason, shop moves and waits, mail is not in prod-eu, and wiki
+// is at rest in many clusters.
+func stagedFleet(now time.Time, reason string) status.Fleet {
 	old, today := now.Add(-75*time.Hour), now.Add(-750*time.Second)
 	soaks, flies := inCluster("staging-eu", "3", "shop 1.42 Faster checkout", today), inCluster("staging-us", "2", "shop 1.41", old)
 	soaks.Waiting = "soaks until 14:05 UTC"
@@ -63,11 +63,11 @@ func stagedFleet(now time.Time) status.Fleet {
 	flies.Reason = "3 of 10 pods of the new version are ready, and the step waits for 5"
 	held := inCluster("prod-eu", "2", "shop 1.41", old)
 	held.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "release h1-7b4e2a91d0 of 3333333 by Ann waits for stage staging"}
-	other, bad := held, inCluster("prod-us", "5", "pay 5 "+evil, today)
-	other.Cluster, bad.Phase, bad.Reason = "prod-ap", rollout.Degraded, evil
+	other, bad := held, inCluster("prod-us", "5", "pay 5 "+reason, today)
+	other.Cluster, bad.Phase, bad.Reason = "prod-ap", rollout.Degraded, reason
 	blind := status.App{App: "shop", Cluster: "prod-us", Phase: status.Unknown, Reason: "no readable record: see the note"}
 	lab := inCluster("lab", "6", "mail 6", old)
-	lab.Stable.Images = nil
+	lab.Stable.Images = nil // the subject is the version
 	wiki := status.FleetApp{App: "wiki", Stages: map[string][]status.App{"dev": {inCluster("dev", "7", "wiki 7", old)}}}
 	for _, zone := range strings.Fields("ap eu sa us za") {
 		wiki.Stages["prod"] = append(wiki.Stages["prod"], inCluster("prod-"+zone, "7", "wiki 7", old))
@@ -98,7 +98,7 @@ func (p *tab) again() {
 // the way to the apps of this cluster, and that the page fits phone, tablet and desktop.
 func TestStages(t *testing.T) {
 	now := time.Now()
-	f, s := newStaged(t, stagedFleet(now))
+	f, s := newStaged(t, stagedFleet(now, evil))
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
 	p.await(tableRows(4))
 	list := func(selector string) string {
@@ -114,15 +114,14 @@ func TestStages(t *testing.T) {
 		return strings.Join(strings.Fields(text), " ")
 	}
 	for at, want := range map[[2]int]string{
-		{2, 1}: "✔ Healthy shop:1.42 shop 1.42 Faster checkout · Ann Lee · 12m ago · 3333333",
-		{2, 2}: "staging-eu ✔ Healthy shop:1.42 shop 1.42 Faster checkout · Ann Lee · 12m ago · 3333333 soaks until 14:05 UTC " +
-			"staging-us ◐ Progressing shop:1.42 shop 1.42 Faster checkout · Ann Lee · 12m ago · 3333333 " +
-			"3 of 10 pods of the new version are ready, and the step waits for 5",
-		{2, 3}: "prod-ap, prod-eu ✔ Healthy waiting shop:1.41 shop 1.41 · Ann Lee · 3d ago · 2222222 waits for stage staging " +
-			"prod-us ? Unknown cluster prod-us: state branch gitrollout/state/prod-us: commit 1234567 is not signed by cluster prod-us",
+		{2, 1}: "✔ Healthy shop:1.42 3333333 · 12m ago",
+		{2, 2}: "staging-eu ✔ Healthy shop:1.42 3333333 · 12m ago soaks until 14:05 UTC staging-us ◐ Progressing shop:1.42 " +
+			"3333333 · 12m ago 3 of 10 pods of the new version are ready, and the step waits for 5",
+		{2, 3}: "prod-ap, prod-eu ✔ Healthy waiting shop:1.41 2222222 · 3d ago waits for stage staging " +
+			"prod-us ? Unknown state branch gitrollout/state/prod-us: commit 1234567 is not signed by cluster prod-us",
 		{2, 4}: "–",
-		{3, 4}: "lab ✔ Healthy 6666666 mail 6 · Ann Lee · 3d ago",
-		{4, 3}: "5 clusters ✔ Healthy wiki:7 wiki 7 · Ann Lee · 3d ago · 7777777",
+		{3, 4}: "lab ✔ Healthy mail 6 6666666 · 3d ago",
+		{4, 3}: "5 clusters ✔ Healthy wiki:7 7777777 · 3d ago",
 	} {
 		compare.CheckNamed(t, fmt.Sprint(at), want, cell(at[0], at[1]))
 	}
@@ -133,6 +132,10 @@ func TestStages(t *testing.T) {
 	p.axe("stages, light")
 	p.do(scheme("dark"))
 	p.axe("stages, dark")
+	s.set(stagedFleet(now, "error-rate is Failed: 3 of 5 measurements failed"))
+	p.do(scheme("light"), chromedp.Navigate(f.url+"/"))
+	p.await(tableRows(4))
+	p.picture("dashboard-stages")
 	for _, width := range widths {
 		p.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(f.url+"/"))
 		p.await(tableRows(4))
@@ -148,7 +151,7 @@ func TestStages(t *testing.T) {
 	js[bool](p, `(window.kept = [...document.querySelectorAll('#cells tr')], true)`)
 	p.again()
 	p.await(`performance.getEntriesByType('resource').at(-1).responseStatus === 304`)
-	changed := stagedFleet(now)
+	changed := stagedFleet(now, "error-rate is Failed: 3 of 5 measurements failed")
 	changed.Apps[0].Stages["dev"][0] = inCluster("dev", "8", "mail 8", now)
 	s.set(changed)
 	p.again()

@@ -1,6 +1,5 @@
 // The view of all stages: a row for each app and a column for each stage. The server sorts and searches.
-import { $, h, ago, dotted, images, keys, linked, lost, me, note, paths, person, phaseOf, setNow, short,
-  store } from './common.js';
+import { $, h, ago, dotted, images, keys, linked, lost, me, note, paths, phaseOf, setNow, short, store } from './common.js';
 
 const here = document.querySelector('.cluster').textContent;
 const every = 10000; // milliseconds between questions, while the page can be seen
@@ -22,10 +21,10 @@ function fact(record, all) {
   const isWait = held && waits.includes(held.reason);
   let why = held ? held.message : waiting || (phase === 'Healthy' ? '' : reason) || '';
   if (isWait) why = why.replace(/^.*? waits for /, 'waits for ');
-  if (phase === 'Unknown') why = all.find((n) => n.startsWith('cluster ' + cluster + ': ')) || why;
+  const about = 'cluster ' + cluster + ': ', problem = phase === 'Unknown' && all.find((n) => n.startsWith(about));
+  if (problem) why = problem.slice(about.length);
   return { cluster, phase, held: held && (isWait ? 'waiting' : 'held'), why, commit: short(newest.commit),
-    version: (newest.images || []).map(shortImage).join(', '), subject: newest.subject, author: person(newest.author),
-    since: newest.since };
+    version: (newest.images || []).map(shortImage).join(', ') || newest.subject, since: newest.since };
 }
 
 // cell puts the clusters of a stage together that are in the same state.
@@ -42,8 +41,8 @@ function cell(stage, records, all) {
     : h('div', { class: 'dim' }, f.clusters.join(', ')));
   return h('td', { role: 'cell', 'data-stage': stage || 'no stage' }, same.size
     ? [...same.values()].map((f) => h('div', { class: 'at' }, names(f),
-      h('div', {}, phaseOf(f.phase, f.held).map((part) => [part, ' '])), images(f.version) || (f.commit && h('code', {}, f.commit)),
-      h('div', { class: 'dim' }, dotted(f.subject, f.author, f.since && ago(f.since), f.version && h('code', {}, f.commit))),
+      h('div', {}, phaseOf(f.phase, f.held).map((part) => [part, ' ']), images(f.version)),
+      h('div', { class: 'dim' }, dotted(f.commit && h('code', {}, f.commit), f.since && ago(f.since))),
       f.why && h('div', { class: 'why' }, paths(f.why))))
     : h('span', { class: 'dim' }, '–'));
 }
