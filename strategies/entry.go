@@ -54,12 +54,7 @@ func withEntry(in, given Input, d Decision) Decision {
 		}
 		return d
 	}
-	what := "the change"
-	if e.Release != "" {
-		what = "release " + string(e.Release)
-	}
-	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author,
-		Message: fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)}
+	h := &rollout.Held{Reason: rollout.HeldCohort, Commit: e.Commit.ID, Author: e.Commit.Author, Message: e.Message()}
 	if h.Reason = cmp.Or(e.Held, h.Reason); e.Asks {
 		h.Reason = rollout.HeldShared
 	}

@@ -185,6 +185,15 @@ type Entry struct {
 	Versions map[string]rollout.Hash
 }
 
+// Message returns "release h1-7b4e2a91d0 of 5832d1e by Ann waits for cohort 2 of 3" or the like, for the record.
+func (e Entry) Message() string {
+	what := "the change"
+	if e.Release != "" {
+		what = "release " + string(e.Release)
+	}
+	return fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)
+}
+
 // Differs reports whether an app with the entry o must decide again.
 func (e Entry) Differs(o Entry) bool {
 	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || !e.Due.Equal(o.Due)
