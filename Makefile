@@ -57,7 +57,7 @@ LOW := nice -n 5
 .DEFAULT_GOAL := help
 # Tests of the program run bin/gitrollout, instead of building the program again.
 test test-all test-e2e test-race-program bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo test test-all tier test-peers race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo demo-fleet test test-all tier test-peers race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ helm: ## Build bin/helm, for comparisons of charts in the tests (first time: abo
 
 demo: ## Show a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@GO='$(GO)' CONTEXT='$(CONTEXT)' examples/demo.sh --build
+
+demo-fleet: ## Show one commit in dev, staging and two production clusters, and its revert
+	@GO='$(GO)' examples/demo.sh --build --fleet
 
 release: ## Make a release in dist (VERSION=v0.2.0; optional: IMAGE=registry/name, PLATFORMS=linux/amd64, DOWNLOADS=url, KEY=ssh-key)
 	rm -rf dist

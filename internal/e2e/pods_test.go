@@ -157,6 +157,16 @@ func (p *podWatch) count(version string) int {
 	return len(p.started[version])
 }
 
+// first returns when the first pod of a version was seen.
+func (p *podWatch) first(version string) time.Time {
+	for _, s := range p.since(0) {
+		if s.all[version] > 0 {
+			return p.begin.Add(s.at)
+		}
+	}
+	return time.Time{}
+}
+
 // last returns the newest sample. Before the first event, the sample is empty.
 func (p *podWatch) last() (s sample) {
 	p.mu.Lock()

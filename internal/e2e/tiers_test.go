@@ -29,6 +29,7 @@ var firstTier = map[string][]string{
 	"bad input":              {"TestBadInput"},
 	"adoption":               {"TestAdoption"},
 	"shared change":          {"TestABadBaseReachesOneApp"},
+	"stages":                 {"TestFleetOfTwoClusters"},
 	"rights":                 {"TestRightsAreEnoughAndNotMore"},
 	"command line":           {"TestWhatPeopleSee"},
 	"quick start":            {"TestQuickStart"},

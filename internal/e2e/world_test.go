@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -54,6 +55,7 @@ type world struct {
 	repo    *gittest.Repo
 	server  *gittest.Server
 	cluster *testcluster.Cluster
+	name    string // of the cluster in the repository, "" for test
 	ns      string
 	app     string
 	pods    *podWatch
@@ -147,11 +149,18 @@ func newWorld(t *testing.T, files map[string]string) *world {
 // newWorldOn pushes the files of a single app and starts watching its pods on the given cluster.
 func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
 	t.Helper()
-	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
-	w.app, w.namespaces = w.ns, []string{w.ns}
+	w := emptyWorld(t, cluster, gittest.New(t))
+	w.app = w.ns
 	w.repo.Write(map[string]string{configFile: configOf(w.app, w.ns, "")})
 	w.push("first version", files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+	return w
+}
+
+// emptyWorld returns a world without an app, in a new namespace. A failed test prints what happened there.
+func emptyWorld(t *testing.T, cluster *testcluster.Cluster, repo *gittest.Repo) *world {
+	w := &world{t: t, repo: repo, cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
+	w.namespaces = []string{w.ns}
 	w.pods = watchPods(t, cluster, w.ns)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -208,7 +217,9 @@ func (w *world) log0() []string {
 	return w.repo.Log(w.stateBranch())
 }
 
-func (w *world) stateBranch() string { return "gitrollout/state/test" }
+func (w *world) clusterName() string { return cmp.Or(w.name, "test") }
+
+func (w *world) stateBranch() string { return rollout.StateBranch(w.clusterName()) }
 
 // push commits files of the app on top of the server's branch, and pushes them.
 func (w *world) push(message string, files map[string]string) string {
@@ -283,7 +294,7 @@ func (w *world) start(flags ...string) *world {
 		flags = append([]string{"--namespaces", strings.Join(w.namespaces, ",")}, flags...)
 	}
 	return w.startExactly(append([]string{
-		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
+		"run", "--repo", w.server.URL, "--cluster", w.clusterName(), "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
 		"--analysis-allow-cidr", "127.0.0.0/8", // the tests' metrics servers
 	}, flags...)...)
 }
@@ -376,7 +387,7 @@ func (w *world) stop() {
 func (w *world) cli(args ...string) (string, error) {
 	path, err := binary()
 	must(w.t, err)
-	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
+	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", w.clusterName())...)
 	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.cluster.Kubeconfig, "GIT_AUTHOR_NAME=Ann",
 		"GIT_AUTHOR_EMAIL=ann@example.com")
 	cmd.Env = append(cmd.Env, w.env...)
