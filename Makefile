@@ -189,6 +189,7 @@ test-traffic:
 
 test-demo:
 	examples/demo.sh --fast
+	$(if $(TIER),,examples/demo.sh --fast --fleet)
 
 test-localcluster:
 	cd $(NEST) && $(TEST_REAL) $(TIER) -timeout 20m ./...

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func fleetOf(t *testing.T, cluster func(testing.TB) *testcluster.Cluster, stages
 		for _, name := range names {
 			w := emptyWorld(t, cluster(t), f.repo)
 			w.server, w.name, w.app = server, name, "shop"
-			files[rollout.ConfigPath(name)] = configOf("shop/overlays/"+name, w.ns, "")
+			files[rollout.ConfigPath(name)] = configOf("*/overlays/"+name, w.ns, "")
 			files["apps/shop/overlays/"+name+"/kustomization.yaml"] = "resources: [../../base]\n"
 			stage = append(stage, w)
 		}
@@ -65,6 +66,15 @@ func (f *fleetWorld) soak(requiredSoakTime string) (commit string) {
 func (f *fleetWorld) base(tag string) (commit string) {
 	f.repo.Pull()
 	return f.repo.CommitFiles("base "+tag, map[string]string{"apps/shop/base/shop.yaml": newShop(2, "").at(tag).files()["shop.yaml"]})
+}
+
+// matrix returns the output of gitrollout fleet, without line breaks.
+func (f *fleetWorld) matrix() string {
+	path, err := binary()
+	must(f.t, err)
+	cmd := exec.Command(path, "fleet", "--repo", f.repo.Bare)
+	cmd.Env = append(gittest.Env(), "HOME="+f.t.TempDir())
+	return oneLine(output(f.t, cmd))
 }
 
 // awaitReleased waits until all clusters have soaked with a commit, and have only pods with the tag. It checks that no cluster had such
@@ -117,7 +127,7 @@ func (f *fleetWorld) goThrough() {
 			return s.Held.Is(rollout.HeldStage) && strings.Contains(s.Held.Message, first.name+" of stage stage0: rejected the change")
 		})
 	}
-	compare.Contains(f.t, oneLine(first.ran("fleet")), "waits for "+first.name+" of stage stage0: rejected the change")
+	compare.Contains(f.t, f.matrix(), "waits for "+first.name+" of stage stage0: rejected the change")
 	f.repo.Revert(bad)
 	for _, w := range f.all {
 		w.await("at rest after the revert", func(s rollout.State) bool {
