@@ -302,7 +302,7 @@ push() {
 }
 
 play_fleet() {
-	local all="dev staging prod-eu prod-us" base=apps/shop/base healthy='Healthy [^ ]*rollouts-demo' name
+	local all="dev staging prod-eu prod-us" base=apps/shop/base healthy='Healthy [^ ]*rollouts-demo' soaked='[^:]*$' name
 	say "One commit, four clusters: dev, staging, and two in production. What follows is real:"
 	say "Git, four Kubernetes API servers and their Deployment controllers; only the containers"
 	say "are simulated. Ctrl-C ends it and cleans up."
@@ -317,7 +317,7 @@ play_fleet() {
 		say "${dim}\$ gitrollout run --cluster $name --interval 1s &$plain"
 		KUBECONFIG=$work/$name.kubeconfig reconcile "$name" --dashboard-address '' --metrics-address ''
 	done
-	reach 120 "$healthy:blue " $all
+	reach 120 "$healthy:blue $soaked" $all
 	run gitrollout fleet
 
 	chapter "2. One commit: a new tag in the base of all clusters"
@@ -331,7 +331,7 @@ play_fleet() {
 	run gitrollout fleet
 	reach 60 "$healthy:yellow " prod-us
 	run gitrollout fleet
-	reach 60 "$healthy:yellow " $all
+	reach 60 "$healthy:yellow $soaked" $all
 	run gitrollout fleet
 
 	chapter "3. A version that does not start reaches only dev, which rejects it"
