@@ -33,6 +33,7 @@ func Order(all []Plan, f *rollout.Fleet) {
 			if a.Change != Invalid && a.Change != Rejected {
 				p.Apps[i].Enters, p.Apps[i].Summary = enters, fmt.Sprintf("enters stage %d of %d (%s), earliest: %s%s; %s", n,
 					len(f.Stages), s.Name, Moment(enters, p.At), approval, a.Summary)
+				p.Apps[i].delay(enters)
 				if !enters.IsZero() {
 					ends = enters.Add(time.Duration(a.AtLeast) + s.Soak)
 				}
@@ -42,5 +43,27 @@ func Order(all []Plan, f *rollout.Fleet) {
 				soaked[here] = ends
 			}
 		}
+	}
+}
+
+// delay moves an app's earliest times to the entry into the stage, or makes the times unknown.
+func (a *App) delay(enters time.Time) {
+	later := func(t *time.Time, least time.Time) {
+		if *t = rollout.Later(*t, least); enters.IsZero() {
+			*t = time.Time{}
+		}
+	}
+	for _, w := range a.Workloads {
+		at := enters
+		for i := range w.Stages {
+			if s := &w.Stages[i]; !s.Enters.IsZero() {
+				later(&s.Enters, at)
+				at = at.Add(time.Duration(s.AtLeast))
+			}
+		}
+	}
+	if !a.Ends.IsZero() {
+		later(&a.Begins, enters)
+		later(&a.Ends, enters.Add(time.Duration(a.AtLeast)))
 	}
 }

@@ -52,3 +52,32 @@ shop: 3 of 3 (prod), earliest: 13:40:00 UTC, after an approval
 till: 3 of 3 (prod), earliest: immediately
 `, seen)
 }
+
+// TestOrderDelaysSteps checks that the times of an app's steps are not before the app's entry into the stage, that a later window stays,
+// and that the times are unknown if a cluster of the stage before cannot take the change.
+func TestOrderDelaysSteps(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	in := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	shop := func() App {
+		return App{App: "shop", Change: Release, AtLeast: Span(10 * time.Minute), Begins: noon, Ends: in(45), Workloads: []Workload{{
+			Stages: []Stage{{AtLeast: Span(10 * time.Minute), Enters: noon}, {Enters: in(10)}, {Enters: in(45)}, {}}}}}
+	}
+	f := &rollout.Fleet{Stages: []rollout.Stage{{Name: "dev", Clusters: []string{"dev"}, Soak: 20 * time.Minute},
+		{Name: "prod", Clusters: []string{"prod"}}}}
+	for name, c := range map[string]struct {
+		dev  App
+		want []time.Time
+	}{
+		"after dev":         {shop(), []time.Time{in(30), in(45), in(30), in(40), in(45), {}}},
+		"dev cannot be":     {App{App: "shop", Change: Invalid}, make([]time.Time, 6)},
+		"dev takes nothing": {App{App: "other", Change: Release}, []time.Time{noon, in(45), noon, in(10), in(45), {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []Plan{{Cluster: "dev", At: noon, Apps: []App{c.dev}}, {Cluster: "prod", At: noon, Apps: []App{shop()}}}
+			Order(all, f)
+			is := all[1].Apps[0]
+			compare.Check(t, c.want, append([]time.Time{is.Begins, is.Ends},
+				rollout.Mapped(is.Workloads[0].Stages, func(s Stage) time.Time { return s.Enters })...))
+		})
+	}
+}
