@@ -273,7 +273,7 @@ transitions() {
 	heads=$(git -C "$remote" for-each-ref --format='%(objectname)' refs/heads/gitrollout/state)
 	[ "$heads" != "$seen" ] || return 1
 	git -C "$remote" log --reverse --format='%ct %s' $heads --not $seen | while read -r at line; do
-		printf '%s%4d s%s  %s\n' "$dim" "$((at - pushed))" "$plain" "$line"
+		printf '%s%4d s%s  %s\n' "$dim" "$((at - pushed))" "$plain" "${line/ by Dev <dev@example.com>/}"
 	done
 	seen=$heads
 }
