@@ -109,6 +109,7 @@ func TestFleetOfSignedRecords(t *testing.T) {
 	data, err := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy, Source: commit}.Encode()
 	must(t, err)
 	repo.Git("checkout", "-q", "--orphan", "record")
+	repo.Git("rm", "-rqf", ".")
 	repo.CommitFiles("record", map[string]string{rollout.StatePath("shop"): string(data)})
 	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("dev"), "HEAD:refs/heads/"+rollout.StateBranch("prod"))
 	public, err := os.ReadFile(repo.NewKeyFile() + ".pub")
