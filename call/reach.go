@@ -41,7 +41,6 @@ func (r Reach) check(ip netip.Addr) error {
 		"to allow it: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
-// control implements net.Dialer.Control.
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -95,7 +95,6 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// same compares what Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a := *l
 	a.version, a.generation, a.status, a.why = o.version, o.generation, o.status, o.why
@@ -122,7 +121,6 @@ func (c *Client) liveChanged(was, is *live) {
 	}
 }
 
-// healthOf returns health and reason, both "" if healthy.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))

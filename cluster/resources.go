@@ -74,7 +74,6 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find uses the API server's preferred version by default.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last

@@ -105,7 +105,6 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns the workload's pods with the revision's pin.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

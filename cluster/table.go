@@ -46,7 +46,6 @@ type record[T any] interface {
 	row
 }
 
-// sameRow ignores the resource version.
 func sameRow[T any, R record[T]](a, b R) bool {
 	x, y := *a, *b
 	R(&x).at().version, R(&y).at().version = "", ""

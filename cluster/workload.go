@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind that runs pods, in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // of a kind that is not built in
@@ -45,7 +44,6 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload has a workload's additional fields, comparable with ==.
 type workload struct {
 	hash           rollout.Hash
 	serial         int

@@ -70,7 +70,6 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll returns the commits that the server lacks or refuses.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)

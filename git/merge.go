@@ -149,7 +149,6 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-// noteParents records parents between old and new heads, for descends.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef accepts "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)

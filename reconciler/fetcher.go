@@ -48,7 +48,6 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// missing marks the returned commits' fetch as started.
 func (f *fetcher) missing() (commits []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

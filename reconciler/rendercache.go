@@ -130,7 +130,6 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	return h
 }
 
-// render is source.Gatherer's RenderAt.
 func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +213,6 @@ func (c *renderCache) retry(v *gitView) {
 // work runs until the queue is closed, in several goroutines. One app's renders never overlap.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
-// drain renders all queued jobs now.
 func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
 
 func (c *renderCache) do(j job) {

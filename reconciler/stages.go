@@ -115,7 +115,6 @@ func (x *stages) make(j job) {
 	x.fetcher.touch(j.app.Name)
 }
 
-// line is source.Stages' Line. It requests unread commits.
 func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -84,7 +84,6 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw returns errors without values.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

@@ -46,7 +46,6 @@ type document struct {
 	routers  map[string]block // trafficRouting's blocks, by kind
 }
 
-// block is read later.
 type block struct {
 	path string
 	raw  any

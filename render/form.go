@@ -138,7 +138,6 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm holds the only known plugin.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"use trafficRouting.object for a router that gitrollout does not know"`
@@ -156,7 +155,6 @@ type backgroundForm struct {
 	StartingStep int `json:"startingStep"`
 }
 
-// watchForm is the analysis after a release.
 type watchForm struct {
 	analysisForm
 	For time.Duration `json:"for" needs:"say how long to watch, as in 24h" min:"1" fix:"leave watch out for no watch"`

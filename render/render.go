@@ -37,7 +37,6 @@ type Renderer struct {
 	cache   map[string][]*cached // by app name, newest first
 }
 
-// cached has no errors of reading the tree.
 type cached struct {
 	app     rollout.App
 	closure *closure

@@ -20,7 +20,6 @@ import (
 // Secret values, so names and hashes do not depend on keys. Any other difference means that a template tests an
 // encrypted value, and is refused.
 
-// decrypt decrypts a file. Without keys, it substitutes the values.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {

@@ -127,7 +127,6 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders omits failed renders.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -271,7 +270,6 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores the newest pushed commit with another release.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {

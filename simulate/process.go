@@ -92,7 +92,6 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate blocks the thread until Resume gives the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}

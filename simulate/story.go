@@ -136,7 +136,6 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state returns the zero State without a readable file.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -172,7 +171,6 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs until nothing changes, at a fixed time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {

@@ -208,7 +208,6 @@ func (v *View) SetRole(_ context.Context, namespace string, pod rollout.Pod, rol
 	})
 }
 
-// act runs do unless the gate fails e before.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {

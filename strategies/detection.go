@@ -112,7 +112,6 @@ func (s Detection) at(
 	return all
 }
 
-// measurements returns a passing metric's measurements; 0: no limit.
 func measurements(m rollout.Metric) int {
 	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
 		return k

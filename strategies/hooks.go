@@ -33,7 +33,6 @@ const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // interval at which a running Job is observed
 
-// started returns start after the "before" Jobs.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {

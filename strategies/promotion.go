@@ -88,7 +88,6 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns the next State.Spent: the promotion used last.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest

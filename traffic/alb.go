@@ -43,7 +43,6 @@ type albStickiness struct {
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction has keys in Argo Rollouts' order.
 type albAction struct {
 	Type          string
 	ForwardConfig struct {

@@ -17,7 +17,6 @@ type istioTarget struct {
 	kept           []string // other subsets, with their weights
 }
 
-// istioVersion is a Service, or a subset of a host.
 type istioVersion struct{ host, subset string }
 
 func (t istioTarget) name() string {

@@ -133,7 +133,6 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	})
 }
 
-// compares ignores header names' case.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -164,7 +163,6 @@ func matches(m rollout.StringMatch, s string) bool {
 	return m.Exact == s
 }
 
-// combine omits pairs that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),

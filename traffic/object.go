@@ -47,7 +47,6 @@ type objectVerify struct {
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every entry has a canaryHash, without Services.
 func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
@@ -145,7 +144,6 @@ func (v *objectVerify) check(field string, r Route) error {
 	return nil
 }
 
-// weight writes a percentage of "all".
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":

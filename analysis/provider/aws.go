@@ -205,7 +205,6 @@ func checkAWS(address string) error {
 		"%q is not an AWS server, and requests to it would be signed", shown(address))
 }
 
-// sign adds the time and the signature.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format("20060102T150405Z")
 	r.Header.Set("X-Amz-Date", at)

@@ -57,7 +57,6 @@ type provider struct {
 	config func() config
 }
 
-// config is decoded for each use and has no state.
 type config interface {
 	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors' fields omit the kind.
 	check() error

@@ -23,7 +23,6 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json names the server in errors "from".
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err

@@ -202,7 +202,6 @@ func (t *target) addRules() {
 	add(`(\btag: *)(?:""|'')`, `${1}"`+is+`"`)
 }
 
-// place is a line that may set the image.
 type place struct {
 	file    string
 	lines   []string // the whole file
@@ -239,7 +238,6 @@ func (a *App) places(t target) (all []place, err error) {
 	return all, nil
 }
 
-// places returns one file's places. in has their shared fields.
 func (t *target) places(in place) (all []place) {
 	for i, line := range in.lines {
 		p := in

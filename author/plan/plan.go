@@ -228,7 +228,6 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge requires different renders.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +

@@ -31,7 +31,6 @@ type Sides struct {
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
 }
 
-// uncommitted may have no commit, as a working copy.
 type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }

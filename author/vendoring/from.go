@@ -68,7 +68,6 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization returns fs.ErrNotExist if there is none.
 func (f *from) kustomization(dir *os.Root) (err error) {
 	var file string
 	var text []byte

@@ -37,7 +37,6 @@ func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches the locked version, or else the newest allowed.
 func (g *Getter) fetch(
 	ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin,
 ) (p Pin, all files, err error) {

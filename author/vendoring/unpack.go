@@ -23,7 +23,6 @@ const (
 	maxPath    = 1000     // bytes
 )
 
-// files has contents by slash-separated path.
 type files map[string][]byte
 
 func unzip(archive []byte) (files, error) {

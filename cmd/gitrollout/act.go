@@ -97,7 +97,6 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	return c.say(strings.Join(append([]string{said}, notes...), "\n"))
 }
 
-// drawChange formats a change for --dry-run, without unchanged files.
 func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")

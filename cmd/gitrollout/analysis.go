@@ -128,7 +128,6 @@ func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, err
 	return metrics, nil
 }
 
-// instantiate also returns the names of the templates' arguments.
 func (o *templateOptions) instantiate(
 	s streams, name string, values analysis.Values,
 ) (metrics []rollout.Metric, declared []string, err error) {

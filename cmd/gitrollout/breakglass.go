@@ -27,7 +27,6 @@ import (
 // nowTimeout limits --now, as progressDeadlineSeconds does by default.
 const nowTimeout = 10 * time.Minute
 
-// breakGlass implements "abort --break-glass" by annotations.
 type breakGlass struct {
 	streams
 	on, now bool

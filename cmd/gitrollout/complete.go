@@ -32,7 +32,6 @@ func (s streams) completeSeveral() cobra.CompletionFunc {
 	return s.completeNames((*console.Session).Names, math.MaxInt)
 }
 
-// completeNames completes at most "most" arguments with new names.
 func (s streams) completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
 	return s.completion(func(w *console.Session, args []string) []string {
 		if len(args) >= most {

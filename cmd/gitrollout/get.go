@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// lookCommand has the common parts of "get" and "list".
 type lookCommand struct {
 	streams
 	output outputOption

@@ -204,7 +204,6 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked fails if "gitrollout validate" would find errors.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams), nil)
 	if err != nil {

@@ -137,7 +137,6 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	return w, w.Client, err
 }
 
-// note prints to standard error, separate from the logs.
 func (c *logsCommand) note(text string) { _, _ = io.WriteString(c.err, terminal.CleanLines(text)) }
 
 func poke(c chan<- struct{}) {

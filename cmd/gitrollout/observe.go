@@ -122,7 +122,6 @@ func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe responds "ok", or 503 with trouble.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -179,7 +178,6 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer for seen.read.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {

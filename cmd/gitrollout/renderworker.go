@@ -31,7 +31,6 @@ func newWorkers() *worker.Pool {
 	}})
 }
 
-// newRenderer renders in this process if s.workers is nil.
 func newRenderer(s streams) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})

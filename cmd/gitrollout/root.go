@@ -93,7 +93,6 @@ init writes files, and pushes nothing.`,
 	return root
 }
 
-// parent adds subcommands, and prints help without arguments.
 func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
@@ -107,7 +106,6 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// refuseUnknown makes "help" and "completion" refuse unknown arguments.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -86,7 +86,6 @@ case; a second one at once.`,
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
-// showSettings makes --help show only mainFlags, and adds --help-all.
 func showSettings(cmd *cobra.Command) {
 	all := cmd.Flags().Bool("help-all", false, "show all flags")
 	help := cmd.HelpFunc()

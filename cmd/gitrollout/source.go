@@ -95,7 +95,6 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// fullCommit asks git in the current folder.
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {
@@ -130,7 +129,6 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, withCode(exitUsage, err)
 }
 
-// signing returns the signing key's file, or "".
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }

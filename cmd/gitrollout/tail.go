@@ -44,7 +44,6 @@ type knownPod struct {
 	last    map[string]*time.Time // last printed line's time, by container
 }
 
-// sourceName omits a pod's only container.
 func sourceName(s cluster.LogSource, containers int) string {
 	if containers == 1 {
 		return s.Pod

@@ -97,7 +97,6 @@ func policyFileFlag(cmd *cobra.Command, file *string) {
 		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
 }
 
-// policyOptions select a file, perhaps on a branch.
 type policyOptions struct {
 	file string
 	ref  string // BRANCH:PATH
@@ -164,7 +163,6 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns a signed commit's parent's verifier, or nil.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
@@ -197,7 +195,6 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit that any verifier accepts.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

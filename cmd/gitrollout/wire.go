@@ -165,7 +165,6 @@ func (o sourceOptions) ready(ctx context.Context, keys trustOptions, s streams) 
 	return o, options, err
 }
 
-// kubectl returns kubectl's configuration for the same flags.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig

@@ -19,7 +19,6 @@ const (
 	sshMagic = "SSHSIG"
 )
 
-// blob is a signature's content after sshMagic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte

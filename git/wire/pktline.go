@@ -77,7 +77,6 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities has values, also empty ones, by name.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }

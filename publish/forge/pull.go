@@ -48,7 +48,6 @@ func issueComments(repository string, number int) commentPaths {
 	}
 }
 
-// comment has the field names of all forges.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`

@@ -76,7 +76,6 @@ type guard interface {
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
-// pull is a pull request or GitLab's merge request.
 type pull struct {
 	number int
 	text

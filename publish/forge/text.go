@@ -75,7 +75,6 @@ func describeGone(p pull, why string) text {
 	return text{p.title, b}
 }
 
-// code quotes with single quotes instead of backticks.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(rollout.Cut(rollout.OneLine(s), 300), "`", "'") + "`"
 }

@@ -178,7 +178,6 @@ var bounds = map[string][]float64{
 	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
 }
 
-// readFamilies cannot fail: the file is embedded.
 func readFamilies() (all []family) {
 	_ = yaml.UnmarshalStrict(familiesText, &all)
 	return all

@@ -225,7 +225,6 @@ func encoded(spans []trace.ReadOnlySpan) object {
 	}}}
 }
 
-// texts converts attributes, all strings in gitrollout.
 func texts(attributes []attribute.KeyValue) []object {
 	return rollout.Mapped(attributes, func(a attribute.KeyValue) object {
 		return object{"key": string(a.Key), "value": object{"stringValue": a.Value.String()}}

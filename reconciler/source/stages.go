@@ -35,7 +35,6 @@ type Stages struct {
 	lists map[string]candidates // by app
 }
 
-// candidates caches the candidates of an app.
 type candidates struct {
 	from, head, main string
 	all              []string // newest first
@@ -134,7 +133,6 @@ func (x *Stages) headAt(app rollout.App, commit string) (head strategies.Head, e
 	return head, nil
 }
 
-// stageWorld is a fleet.World about one app.
 type stageWorld struct {
 	*Stages
 	b         *Branch

@@ -137,7 +137,6 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 	return o.Render, o.Looked, nil
 }
 
-// begin waits until the app has no other build.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +153,6 @@ func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	return []string{app.Path, path.Join(app.Path, "kustomization.yaml")}, nil
 }
 
-// take waits while all workers are busy.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -102,7 +102,6 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree requests a build's entries and files from the parent.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer

@@ -189,7 +189,6 @@ type move struct {
 	branch, from, to string // commits; to is "" for a deletion
 }
 
-// prepare returns an empty "to" if nothing changes.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)

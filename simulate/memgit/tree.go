@@ -22,7 +22,6 @@ type file struct {
 	kind    rollout.EntryKind
 }
 
-// tree holds a commit's files. Ids are content digests.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry
@@ -38,7 +37,6 @@ func (s *Snapshot) root() *tree {
 	return s.tree
 }
 
-// folder gets the sorted paths of all files below dir.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry

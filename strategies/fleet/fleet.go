@@ -175,7 +175,6 @@ func (p Place) check(w World, commit string, now time.Time) (c Choice, err error
 	return c, err
 }
 
-// proven returns whether the stage before proves a commit.
 func (p Place) proven(w World, commit string, now time.Time) (c Choice, err error) {
 	before, lack := p.stage(-1), 0
 	for _, cluster := range before.Clusters {

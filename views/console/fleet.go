@@ -19,7 +19,6 @@ import (
 // lookEvery is the least time between look-ups of all state branches.
 const lookEvery = 5 * time.Second
 
-// fleetView is the last answer of Records.Fleet.
 type fleetView struct {
 	sync.Mutex
 	status.Fleet

@@ -167,7 +167,6 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !slices.Contains(granted, verb) })
 }
 
-// known returns a user's claims in rules, as "claim=value".
 func (r *rules) known(claims map[string]any) (found []string) {
 	for _, rule := range r.Groups {
 		values, ok := claims[rule.Claim].([]any)

@@ -206,7 +206,6 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake returns a channel that the next change closes.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

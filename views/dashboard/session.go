@@ -42,7 +42,6 @@ func newSessions(now func() time.Time, secure bool) *sessions {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}
 }
 
-// seal encodes data with a MAC for one purpose.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -36,7 +36,6 @@ func (c Cluster) RBAC(account string) (string, error) {
 	return b.String(), nil
 }
 
-// role is a Role or, without namespace, a ClusterRole.
 type role struct{ account, namespace string }
 
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
@@ -105,7 +104,6 @@ type right struct{ account, namespace, group, resource, verb string }
 
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs omits watch.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
 	if account != "" { // gitrollout may list pods anyway

@@ -63,7 +63,6 @@ func FleetOf(f *rollout.Fleet, records map[string]ClusterRecords, now time.Time)
 	return all
 }
 
-// recorded describes an app from its record alone.
 func recorded(a App, s rollout.State) App {
 	a.Path, a.Phase, a.Held = s.Path, cmp.Or(s.Shown(), rollout.Pending), s.Held
 	if a.Reason = cmp.Or(s.Unhealthy, s.Reason); s.Phase == "" {

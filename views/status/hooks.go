@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hooksOf returns the Jobs of the newest Job's release.
 func hooksOf(s rollout.State) []rollout.HookRun {
 	isOther := func(h rollout.HookRun) bool { return h.Release != s.Hooks[len(s.Hooks)-1].Release }
 	return slices.DeleteFunc(slices.Clone(s.Hooks), isOther)

@@ -18,7 +18,6 @@ type Next struct {
 	URL     string `json:"url,omitempty"`    // its pull request, if a forge is configured
 }
 
-// nextSteps returns commands that go on first.
 func nextSteps(in strategies.Input, cluster string, possible []propose.Action, proposals map[string]string) []Next {
 	out := nextOfHooks(in.State, strategies.Coming(in))
 	for _, a := range possible {

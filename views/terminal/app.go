@@ -277,7 +277,6 @@ func drawSteps(w status.Workload, k Look) (out string) {
 	return out
 }
 
-// stepTitle omits a generated or repeating name.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return s.Text

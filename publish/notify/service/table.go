@@ -20,7 +20,6 @@ var (
 	onCall = notify.Profile{Defaults: rollout.TroubleKinds(), Resolves: true, Dedups: true}
 )
 
-// rows is by a receiver's block.
 type rows map[string]row
 
 var table = rows{

@@ -27,7 +27,6 @@ type cloudEvent struct {
 	Data            eventData `json:"data"`
 }
 
-// eventData may get more fields later.
 type eventData struct {
 	rollout.Event
 	Links map[string]string `json:"links,omitempty"`

@@ -186,7 +186,6 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task also returns the cursor's lag in commits.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
