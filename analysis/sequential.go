@@ -131,7 +131,9 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	next := &Sequential{Since: since.UTC(), Canary: look.canary.all, Stable: look.stable.all, Tests: tests}
-	add(next, baseOf(before, next, m, window), m, f)
+	if !add(next, baseOf(before, next, m, window), m, f) && got.Phase.Done() {
+		got.Phase, got.Message = Pending, "requests to one version are missing"
+	}
 	if look.latency != nil && got.Phase.Done() {
 		got.Value = worstBound(m, next)
 	}
@@ -163,35 +165,55 @@ func worstBound(m Metric, e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
-// add counts only requests since the last look with the same weight.
-func add(next, last *Sequential, m Metric, f Family) {
+// add counts only requests since the last look with the same weight. It returns false while requests to one version
+// seem missing; such looks count together with the next.
+func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
 	c, s := next.Canary-last.Canary, next.Stable-last.Stable
-	isHeld := m.Compare.MaxIncrease == 0 && (c == 0 || s == 0) // one version's requests wait for the other's
-	if isHeld {
+	differs, lasts := differs(c, s, last.Last)
+	waits := differs && !lasts || m.Compare.MaxIncrease == 0 && (c == 0 || s == 0)
+	if waits {
 		next.Canary, next.Stable = last.Canary, last.Stable
+	}
+	if next.Last = last.Last; !waits && c > 0 && s > 0 {
+		next.Last = []int{c, s}
 	}
 	for i := range next.Tests {
 		t, was := &next.Tests[i], last.Tests[i]
-		if isHeld {
-			t.Canary, t.Stable, t.Logs = was.Canary, was.Stable, was.Logs
+		if t.Logs = was.Logs; waits {
+			t.Canary, t.Stable = was.Canary, was.Stable
 			continue
 		}
-		t.Canary, t.Stable, t.Logs = max(t.Canary, was.Canary), max(t.Stable, was.Stable), was.Logs
+		t.Canary, t.Stable = max(t.Canary, was.Canary), max(t.Stable, was.Stable)
 		badC, badS := min(t.Canary-was.Canary, c), min(t.Stable-was.Stable, s)
 		limit := 0.0
 		if m.Compare.MaxIncrease > 0 {
 			limit = m.Compare.MaxIncrease + stableUpTo(last, boundShare*alphaOf(m.Compare)/float64(max(1, f.Compared)))
 		}
 		for r, ratio := range rollout.Ratios {
-			if limit > 0 {
+			switch {
+			case differs: // the missing requests may be of another time
+			case limit > 0:
 				t.Logs[r] += marginLog(badC, c, limit, ratio)
-			} else {
+			default:
 				t.Logs[r] += ratioLog(float64(badC), float64(badS), float64(c), float64(s), ratio)
 			}
 		}
 	}
+	return !differs
+}
+
+// differs reports whether a version's share of requests differs from the last look's by more than a quarter and three
+// standard deviations, and lasts so for four times the last look's requests.
+func differs(c, s int, last []int) (is, lasts bool) {
+	if len(last) != 2 {
+		return false, false
+	}
+	n, n0 := float64(c+s), float64(last[0]+last[1])
+	p := float64(last[0]) / n0
+	v := n * p * (1 - p)
+	return math.Abs(float64(c)-n*p) > 1+v/4+3*math.Sqrt(v*(1+n/n0)), n > 4*n0
 }
 
 // baseOf returns the counts to compare a look with. They restart with each window or weight.
@@ -212,7 +234,7 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	if window == WindowRelease {
 		from = look
 	}
-	base.Since, base.Canary, base.Stable = look.Since, from.Canary, from.Stable
+	base.Since, base.Canary, base.Stable, base.Last = look.Since, from.Canary, from.Stable, nil
 	for i, t := range from.Tests {
 		base.Tests[i].Canary, base.Tests[i].Stable = t.Canary, t.Stable
 	}

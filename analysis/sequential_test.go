@@ -317,39 +317,96 @@ func TestMissingRequests(t *testing.T) {
 		m.Compare.MaxIncrease, m.Compare.Before = tc.increase, tc.before
 		failed, most := 0, 0.0
 		for seed := range uint64(300) {
-			rng := rand.New(rand.NewPCG(seed, 3))
-			all := []Look{{}} // at each look, the requests since the release began
-			var evidence *Sequential
-			for n := 1; n <= m.Count; n++ {
-				share := 0.02
-				if n/10%2 == 1 && tc.increase == 0 { // a margin needs a constant rate
-					share = 0.1
-				}
-				now := all[n-1]
-				draw(&now.canary, rng, 200, share)
-				draw(&now.stable, rng, 800, share)
-				all = append(all, now)
-				since, at := noon, noon.Add(time.Duration(n)*m.Interval)
-				if evidence != nil {
-					since = evidence.Since
-				}
-				was := all[int(since.Sub(noon)/m.Interval)]
-				look := Look{canary: sample{now.canary.bad - was.canary.bad, now.canary.all - was.canary.all},
-					stable: sample{now.stable.bad - was.stable.bad, now.stable.all - was.stable.all}}
+			n, evidence := rejectedAt(m, seed, 1, func(n int, _ *rand.Rand, l *Look) {
 				lacks := n > 4 && n%20 < tc.looks || n > 4 && tc.looks == 0
-				if of := map[bool]*sample{true: &look.stable, false: &look.canary}[tc.stable]; lacks {
-					of.bad, of.all = int(float64(of.bad)*tc.part), int(float64(of.all)*tc.part)
+				if of := map[bool]*sample{true: &l.stable, false: &l.canary}[tc.stable]; lacks {
+					of.keep(tc.part)
 				}
-				got, l := judgeCounts(m, Alone(m), Progress{Count: n - 1}, noon, look, at)
-				if got, evidence = Weigh(m, evidence, l, since, got, Alone(m)); got.Phase == Failed {
-					failed++
-					break
-				}
+			})
+			if n > 0 {
+				failed++
 			}
 			most = max(most, evidence.Value())
 		}
 		if t.Logf("%s: the largest evidence is %.3g", name, most); failed > 1 {
 			t.Errorf("%s: %d of 300 good releases fail", name, failed)
+		}
+	}
+}
+
+func (s *sample) keep(part float64) {
+	s.bad, s.all = int(float64(s.bad)*part), int(float64(s.all)*part)
+}
+
+// rejectedAt simulates a release with 1,000 requests at each look, whose failures are worse times as many as stable's. Without a margin,
+// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release, or 0.
+func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	all := []Look{{}} // at each look, the requests since the release began
+	var evidence *Sequential
+	for n := 1; n <= m.Count; n++ {
+		share := 0.02
+		if n/10%2 == 1 && m.Compare.MaxIncrease == 0 { // a margin needs a constant rate
+			share = 0.1
+		}
+		now := all[n-1]
+		draw(&now.canary, rng, 200, share*worse)
+		draw(&now.stable, rng, 800, share)
+		all = append(all, now)
+		since, at := noon, noon.Add(time.Duration(n)*m.Interval)
+		if evidence != nil {
+			since = evidence.Since
+		}
+		was := all[int(since.Sub(noon)/m.Interval)]
+		look := Look{canary: sample{now.canary.bad - was.canary.bad, now.canary.all - was.canary.all},
+			stable: sample{now.stable.bad - was.stable.bad, now.stable.all - was.stable.all}}
+		change(n, rng, &look)
+		got, l := judgeCounts(m, Alone(m), Progress{Count: n - 1}, noon, look, at)
+		if got, evidence = Weigh(m, evidence, l, since, got, Alone(m)); got.Phase == Failed {
+			return n, evidence
+		}
+	}
+	return 0, evidence
+}
+
+// TestPartialAnswersAtRandom simulates releases while one of six answers lacks a part of the new version's requests, and one of six a part
+// of stable's. Good releases pass, and bad releases are still rejected almost as soon as with complete answers.
+func TestPartialAnswersAtRandom(t *testing.T) {
+	releases := uint64(2000)
+	if testing.Short() {
+		releases = 100
+	}
+	simulate := func(m Metric, releases uint64, worse, part float64) (rejected, looks int) {
+		for seed := range releases {
+			n, _ := rejectedAt(m, seed, worse, func(_ int, rng *rand.Rand, l *Look) {
+				for _, of := range []*sample{&l.canary, &l.stable} {
+					kept := part
+					if part < 0 {
+						kept = rng.Float64()
+					}
+					if rng.IntN(6) == 0 {
+						of.keep(kept)
+					}
+				}
+			})
+			if looks += n; n > 0 {
+				rejected++
+			}
+		}
+		return rejected, looks
+	}
+	for _, query := range []string{"{{elapsed}}", "{{release.elapsed}}"} {
+		m := elapsedMetric(10*time.Second, 60)
+		m.Config = map[string]any{"query": query}
+		_, whole := simulate(m, releases/5, 1.5, 1)
+		for _, part := range []float64{0, 0.4, 0.6, 0.8, 0.9, -1} { // of the requests that the server still has; -1: at random
+			good, _ := simulate(m, releases, 1, part)
+			bad, looks := simulate(m, releases/5, 1.5, part)
+			t.Logf("%s, %g: %d of %d good releases and %d of %d bad releases are rejected, after %.2f times the looks", query, part, good,
+				releases, bad, releases/5, float64(looks)/float64(whole))
+			if good > 2 || bad < int(releases)*19/100 || float64(looks) > 1.5*float64(whole) {
+				t.Errorf("%s, %g: %d of %d good releases and %d of %d bad releases are rejected", query, part, good, releases, bad, releases/5)
+			}
 		}
 	}
 }
@@ -372,7 +429,7 @@ func TestMissingRequestsBeginAWindow(t *testing.T) {
 		before := looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400})
 		want := *before
 		if tc.moves {
-			want.Since, want.Canary, want.Stable, want.Tests = at, 0, 0, []rollout.Test{{Logs: before.Tests[0].Logs}}
+			want.Since, want.Canary, want.Stable, want.Last, want.Tests = at, 0, 0, nil, []rollout.Test{{Logs: before.Tests[0].Logs}}
 			if m.Compare.MaxIncrease > 0 {
 				want.Past = []int{3, 400}
 			}

@@ -14,7 +14,9 @@ type Sequential struct {
 	Canary int       `json:"canary" large:"yes"` // all requests to the new version
 	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
 	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
-	Past  []int  `json:"past,omitempty" large:"yes"`
+	Past []int `json:"past,omitempty" large:"yes"`
+	// Last has both versions' requests in the last look that counted.
+	Last  []int  `json:"last,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one, or one for each bound of a histogram
 
 	// The release fails when the mean evidence of its Metrics reaches Limit.
