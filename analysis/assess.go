@@ -22,13 +22,15 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 }
 
 // Due returns a metric's next measurement time, or false.
-func Due(r Run, m Metric) (time.Time, bool) {
+func Due(r Run, m Metric, now time.Time) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
 		return time.Time{}, false
 	}
 	last, measured := p.Last()
 	switch {
+	case last.At.After(now): // the clock was ahead
+		return now, true
 	case !measured:
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:

@@ -105,7 +105,7 @@ func TestDue(t *testing.T) {
 	r := begin(m)
 	next := func(want time.Duration, then Phase) {
 		t.Helper()
-		at, ok := Due(r, m)
+		at, ok := Due(r, m, noon.Add(want))
 		if !ok || !at.Equal(noon.Add(want)) {
 			t.Errorf("due at %v (%t), want %v", at.Sub(noon), ok, want)
 		}
@@ -115,7 +115,7 @@ func TestDue(t *testing.T) {
 	next(90*time.Second, Errored)
 	next(100*time.Second, Pending) // errors are retried after 10s
 	next(160*time.Second, Failed)
-	if _, ok := Due(r, m); ok {
+	if _, ok := Due(r, m, noon.Add(time.Hour)); ok {
 		t.Error("a failed metric is measured again")
 	}
 }
@@ -124,11 +124,11 @@ func TestDue(t *testing.T) {
 func TestDueWithoutInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
 		m := Metric{Name: "errors", Interval: interval}
-		if at, ok := Due(measured(begin(m), m, "p"), m); !ok || !at.Equal(noon.Add(want)) {
+		if at, ok := Due(measured(begin(m), m, "p"), m, noon); !ok || !at.Equal(noon.Add(want)) {
 			t.Errorf("every %s it is due %s later, %t", interval, at.Sub(noon), ok)
 		}
 	}
-	if at, ok := Due(begin(), Metric{Name: "errors"}); ok || !at.IsZero() {
+	if at, ok := Due(begin(), Metric{Name: "errors"}, noon); ok || !at.IsZero() {
 		t.Errorf("a metric that is not of the run is due at %s", at)
 	}
 }

@@ -53,7 +53,7 @@ func FuzzRecord(f *testing.F) {
 			for j, p := range next.Metrics {
 				checkCounters(t, metrics[j], r.Metrics[j], p)
 			}
-			if at, due := Due(next, m); due && (next.Phase.Done() || at.Before(next.Started)) {
+			if at, due := Due(next, m, got.At); due && (next.Phase.Done() || at.Before(next.Started)) {
 				t.Fatalf("due at %v in %s", at, dumped(t, next))
 			}
 			r = next

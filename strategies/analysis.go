@@ -107,7 +107,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 		switch i := slices.IndexFunc(runs, w.isRun); {
 		case i < 0:
 			runs, changed = append(runs, begun), true
-		case runs[i].Phase == rollout.AnalysisStopped: // the step needs the run again
+		case runs[i].Phase == rollout.AnalysisStopped, // the step needs the run again
+			!runs[i].Phase.Done() && runs[i].Started.After(in.Now): // the clock was ahead
 			runs[i] = begun
 		default: // users may have changed the metrics in the document
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
@@ -272,9 +273,21 @@ type Measure struct {
 }
 
 // of returns m for a metric's next measurement. Counts may begin after the present weight; see analysis.Weigh.
-func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family) Measure {
-	if m.Metric, m.Number, m.Family = metric, so.Count, f; so.Evidence != nil {
-		m.Since = rollout.Later(m.Since, so.Evidence.Since)
+func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family, now time.Time) Measure {
+	m.Metric, m.Number, m.Family = metric, so.Count, f
+	if m.Since.After(now) { // the clock was ahead
+		m.Since = m.Started
+	}
+	switch e := so.Evidence; {
+	case e == nil:
+	case e.Since.After(now): // earlier requests may have counted
+		for _, was := range so.Measurements {
+			if !was.At.After(now) {
+				m.Since = rollout.Later(m.Since, was.At)
+			}
+		}
+	default:
+		m.Since = rollout.Later(m.Since, e.Since)
 	}
 	return m
 }
@@ -327,7 +340,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {
-			at, ok := analysis.Due(r, metric)
+			at, ok := analysis.Due(r, metric, in.Now)
 			if !ok {
 				continue
 			}
@@ -346,11 +359,11 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			} else {
 				due.Since = r.Started
 			}
-			due = due.of(so, metric, familyOf(rivals(in, w, wanted), metric))
-			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
-				continue // the ReplicaSets do not exist yet or are gone
+			exists := w.experiment == nil || due.about(in, w)
+			due = due.of(so, metric, familyOf(rivals(in, w, wanted), metric), in.Now)
+			if exists && !due.lacksPods() { // else the ReplicaSets do not exist yet or are gone
+				d.Measure = append(d.Measure, due)
 			}
-			d.Measure = append(d.Measure, due)
 		}
 	}
 	return d

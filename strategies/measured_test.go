@@ -192,3 +192,59 @@ func TestElapsedSince(t *testing.T) {
 	l.crash(t)
 	compare.CheckNamed(t, "after a restart", before, begins())
 }
+
+// TestClockThatWasAhead checks measurements after a clock was a day ahead and was set back: they go on at their interval, for a period that
+// does not begin in the future. The clock was ahead at a measurement, when a new window began, at the begin of the run, or of the step.
+func TestClockThatWasAhead(t *testing.T) {
+	const ahead = 24 * time.Hour
+	answer := func(m Measure, now time.Time, lacks bool) Result {
+		n := max(1, now.Sub(m.Since).Seconds())
+		r := Result{At: now, Value: []any{0.0, 20 * n}, Stable: []any{0.0, 80 * n}, Samples: -1}
+		if lacks {
+			r.Value, r.Stable = []any{0.0, 2.0}, []any{0.0, 8.0}
+		}
+		return r
+	}
+	for name, was := range map[string]func(l *lab, measure func(lacks bool)){
+		"at a measurement": func(_ *lab, measure func(bool)) { measure(false) },
+		"at a new window":  func(_ *lab, measure func(bool)) { measure(true) },
+		"at the begin of the run": func(l *lab, measure func(bool)) {
+			l.State.Analyses, l.Runs = nil, nil
+			l.step()
+			measure(false)
+		},
+		"at the begin of the step": func(l *lab, _ func(bool)) { l.State.Progress[0].Entered = l.Now },
+	} {
+		l := newLab(t, comparedMetric("errors"))
+		due := func(lacks bool) (all []Measure) {
+			all = Decide(l.Input).Measure
+			for _, m := range all {
+				l.Runs = Record(l.Input, m.Judge(answer(m, l.Now, lacks)))
+			}
+			l.step()
+			return all
+		}
+		due(false)
+		l.Now = l.Now.Add(10 * time.Second)
+		due(false)
+		l.Now = l.Now.Add(ahead)
+		was(l, func(lacks bool) { due(lacks) })
+		l.Now = l.Now.Add(10*time.Second - ahead)
+		measured := 0
+		for second := range 300 {
+			for _, m := range due(false) {
+				if measured++; second > 20 && l.Now.Sub(m.Since) < 10*time.Second {
+					t.Errorf("%s: after %ds the period begins at %s, now is %s", name, second, m.Since, l.Now)
+				}
+			}
+			l.Now = l.Now.Add(time.Second)
+		}
+		if measured < 30 || measured > 32 {
+			t.Errorf("%s: %d measurements in five minutes", name, measured)
+		}
+		p := Runs(l.Input)[0].Metrics[0]
+		if e := p.Evidence; e == nil || e.Since.After(l.Now) || e.Canary < 2000 {
+			t.Errorf("%s: evidence %+v", name, e)
+		}
+	}
+}

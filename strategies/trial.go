@@ -26,13 +26,13 @@ func NewTrial(name string, metrics []rollout.Metric, of Measure, now time.Time) 
 // Due returns the due measurements, and the next measurement's time after now, or 0.
 func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
 	for i, metric := range t.Metrics {
-		at, ok := analysis.Due(t.Run, metric)
+		at, ok := analysis.Due(t.Run, metric, now)
 		switch {
 		case !ok:
 		case at.After(now):
 			next = rollout.Soonest(next, at)
 		default:
-			due = append(due, t.Of.of(t.Run.Metrics[i], metric, familyOf(t.Metrics, metric)))
+			due = append(due, t.Of.of(t.Run.Metrics[i], metric, familyOf(t.Metrics, metric), now))
 		}
 	}
 	return due, next
@@ -52,7 +52,7 @@ func (t *Trial) Stop() { t.Run = analysis.Stop(t.Run) }
 // LacksPods reports whether a metric needs a version whose pods are unknown.
 func (t *Trial) LacksPods() bool {
 	return slices.ContainsFunc(t.Metrics, func(m rollout.Metric) bool {
-		return t.Of.of(rollout.MetricProgress{}, m, analysis.Family{}).lacksPods()
+		return t.Of.of(rollout.MetricProgress{}, m, analysis.Family{}, time.Time{}).lacksPods()
 	})
 }
 
