@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 // TestWatchMeasures checks the measurements of a watch: the new version is measured now, and the former version, which has no pods, at the
@@ -38,4 +39,33 @@ func TestWatchMeasures(t *testing.T) {
 		t.Errorf("watch %v, serial %d, mark %d; before: serial %d, mark %d", s.state.Watch, s.state.Serial, s.state.Mark(), was.Serial, mark)
 	}
 	compare.CheckNamed(t, "the end", time.Duration(0), s.state.Analyses[0].Started.Sub(s.state.Stable.Since))
+}
+
+// TestWatchWhileANewerVersionWaits checks a watch while a newer version waits for its cohort: the version that serves is still watched, a
+// failure takes the app back to the former version. The watch ends when the newer version begins.
+func TestWatchWhileANewerVersionWaits(t *testing.T) {
+	s := scriptOf(t, "replicas: 3\nwatch: {metrics: [errors], for: 1h}")
+	s.play(t, "start\n+1m\npush v2\n+5m\n")
+	former := s.state.Watch.Former
+	s.git.push(func(s *source) { s.workloads[0].version = "v3" })
+	in := s.input(s.state, true)
+	in.Head, in.Entry = s.git.headInput(), &cohort.Entry{Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3",
+		Release: s.git.at(s.git.headID()).Release(), Commit: rollout.Commit{ID: s.git.headID(), Author: "Ann"}}
+	d := Decide(in)
+	if d.State.Watch == nil || !d.State.Held.Is(rollout.HeldCohort) || len(d.Measure) != 1 {
+		t.Fatalf("watch %v, held %v, measured %d", d.State.Watch, d.State.Held, len(d.Measure))
+	}
+	in.State = d.State
+	failed := d.Measure[0].Judge(Result{At: in.Now, Phase: rollout.AnalysisFailed, Samples: -1})
+	bad := in
+	bad.Runs = Record(bad, failed)
+	d = Decide(bad)
+	if !d.Rollback || d.State.Rollback.To != former.Commit || d.State.Watch != nil {
+		t.Fatalf("after a failure: %s, %+v", d.Subject, d.State.Rollback)
+	}
+	in.Entry.Open = true
+	in.Answers.Accepted = map[string]error{s.git.headID(): nil}
+	if d = Decide(in); d.State.Watch != nil || d.State.Release == nil {
+		t.Errorf("after the newer version began: watch %+v, release %+v", d.State.Watch, d.State.Release)
+	}
 }
