@@ -45,7 +45,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 		address = cmp.Or(address, s.deps.Getenv(name))
 	}
 	if address == "" {
-		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
+		return Result{}, errors.New("there is no address: set " + prometheusAddresses[0] + ", or write prometheus.address")
 	}
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
 	if c.RangeQuery != nil {

@@ -128,7 +128,7 @@ func TestPrometheusAddress(t *testing.T) {
 	}
 	b := newBench(t, prometheusContract)
 	delete(b.request.Config, "address")
-	compare.Check(t, "there is no address: write prometheus.address, or set GITROLLOUT_PROMETHEUS_ADDRESS", b.wantError(""))
+	compare.Check(t, "there is no address: set GITROLLOUT_PROMETHEUS_ADDRESS, or write prometheus.address", b.wantError(""))
 }
 
 // TestPrometheusWithoutPost checks that a query is repeated by GET if the server refuses POST.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -180,4 +181,64 @@ func TestBacktestSummary(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	compare.Check(t, "2026-11-20 12:00Z  web               0123456  rejected    Failed after 1m0s: metric rate: too bad", lines[0])
 	compare.Check(t, "4 releases replayed, 2 would have been rejected: 1 of 2 that were rejected, and 1 of 2 others", lines[5])
+}
+
+// TestPowerRefusesTooMuch checks that "analysis power" refuses simulations that take longer than minutes, and simulates others.
+func TestPowerRefusesTooMuch(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--count 1000000000 --canary-rate 0.001": "--count 1000000000, --runs 400 and --metrics 1 need the work of 4e+11 measurements; at most 5e7",
+		"--runs 1000000000":                      "--count 60, --runs 1000000000",
+		"--metrics 1000000 --runs 1":             "--metrics 1000000",
+		"--count 9223372036854775807":            "between 1 and 1e9 can be simulated",
+		"--runs 3 --metrics 2 --count 5":         "",
+	} {
+		out, errs, code := ran(t, "", append([]string{"analysis", "power"}, strings.Fields(args)...)...)
+		if refused := want != ""; refused != (code == int(exitUsage)) || !strings.Contains(errs, want) || !refused && out == "" {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+}
+
+// TestCheckedFilesChooseNoServer checks the traffic that validate measures: files that are not trusted choose no server, and no server gets
+// a Secret or a header of these files. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
+func TestCheckedFilesChooseNoServer(t *testing.T) {
+	var asked []string
+	server := func(name string) *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, fmt.Sprintf("%s %s %q %q", name, r.FormValue("query"), r.Header.Get("Authorization"), r.Header.Get("X-Key")))
+			fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[
+				{"metric":{"n":"bad"},"value":[1,"3"]},{"metric":{"n":"of"},"value":[1,"3000"]}]}}`)
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	files, own := server("files'"), server("own")
+	query := "up{{{args.hash}}}[{{elapsed}}s]"
+	spec := rollout.Spec{Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{}}
+	spec.Canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{
+		{Name: "errors", Compare: &rollout.Compare{}, Provider: "prometheus", Pods: map[string]string{"hash": "Latest"}, Retention: 10,
+			Secrets: map[string]rollout.SecretRef{"key": {Name: "metrics", Key: "key"}}, Config: map[string]any{
+				"address": files.URL, "query": query, "headers": []any{map[string]any{"key": "X-Key", "value": "{{args.key}}"}},
+				"authentication": map[string]any{"basic": map[string]any{"username": "ann", "password": "secret"}}}},
+		{Name: "leak", Compare: &rollout.Compare{}, Provider: "prometheus", Pods: map[string]string{"hash": "Latest"}, Retention: 10,
+			Secrets: map[string]rollout.SecretRef{"key": {Name: "metrics", Key: "key"}}, Config: map[string]any{
+				"address": files.URL, "query": query + "{{args.key}}"}},
+	}}
+	measure := func() (rollout.AnalysisRun, string) {
+		var errs strings.Builder
+		s := streams{err: &errs, globalOptions: &globalOptions{}}
+		return s.traffic(t.Context(), func(context.Context, rollout.Workload) string { return "7c9f" }, spec, false), errs.String()
+	}
+	t.Setenv("GITROLLOUT_PROMETHEUS_ADDRESS", "")
+	t.Setenv("ARGO_ROLLOUTS_PROMETHEUS_ADDRESS", "")
+	if run, errs := measure(); run.Metrics[0].Evidence != nil || !strings.Contains(errs, "set GITROLLOUT_PROMETHEUS_ADDRESS") || asked != nil {
+		t.Errorf("without an address: asked %q, noted %s", asked, errs)
+	}
+	t.Setenv("GITROLLOUT_PROMETHEUS_ADDRESS", own.URL)
+	run, errs := measure()
+	if e := run.Metrics[0].Evidence; e == nil || e.Stable != 3000 || !strings.Contains(errs, "metric leak: the traffic of web is assumed") {
+		t.Errorf("with an address: %+v, noted %s", run.Metrics, errs)
+	}
+	compare.Check(t, []string{`own up{7c9f}[300s] "" ""`, `own up{7c9f}[300s] "" ""`}, asked)
 }

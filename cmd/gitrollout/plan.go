@@ -157,7 +157,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil && c.target.context != "" {
 		server, failed := c.target.dryRunner()
 		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed
-		both.Traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
+		both.Traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server.PodHash, s, true) }
 	}
 	if err == nil {
 		err = p.Add(&both, ctx.Err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
@@ -116,15 +115,23 @@ func (c *planCommand) record(
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics.
-func (s streams) traffic(ctx context.Context, server *cluster.DryRunner, spec rollout.Spec) rollout.AnalysisRun {
+// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics. Files
+// that are not trusted only give the query: no address, Secret or header.
+func (s streams) traffic(
+	ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec, isTrusted bool,
+) rollout.AnalysisRun {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	began := time.Now().Add(-5 * time.Minute)
 	metrics := slices.DeleteFunc(spec.ReleaseMetrics(), func(m rollout.Metric) bool {
 		return m.Compare == nil || m.Provider != "prometheus"
 	})
-	hash := server.PodHash(ctx, spec.Workload)
+	for i := range metrics {
+		if m := &metrics[i]; !isTrusted {
+			m.Secrets, m.Config = nil, map[string]any{"query": m.Config["query"]}
+		}
+	}
+	hash := pods(ctx, spec.Workload)
 	t := strategies.NewTrial(spec.Workload.Name, metrics, strategies.Measure{
 		Workload: spec.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
 	}, began)

@@ -80,6 +80,7 @@ Equal flags print equal numbers. It needs neither a cluster nor a network.`,
 
 func (c *powerCommand) run() error {
 	requests := c.setting.Rate * c.metric.Interval.Seconds() * float64(c.metric.Count)
+	looks := float64(c.metric.Count) * float64(c.runs) * float64(c.metrics) * float64(c.metrics)
 	switch p := c.metric.Compare.Confidence; {
 	case c.metric.Interval <= 0 || c.metric.Count < 1:
 		return usagef("--interval %s must be above 0, and --count %d 1 or more", c.metric.Interval, c.metric.Count)
@@ -90,6 +91,9 @@ func (c *powerCommand) run() error {
 			c.setting.Rate, requests, c.metric.Count, c.metric.Interval)
 	case c.metrics < 1 || c.runs < 1:
 		return usagef("--metrics %d and --runs %d must both be 1 or more", c.metrics, c.runs)
+	case looks > 5e7:
+		return usagef("--count %d, --runs %d and --metrics %d need the work of %.3g measurements; at most 5e7 can be simulated",
+			c.metric.Count, c.runs, c.metrics, looks)
 	case !(p >= 0.5 && p < 1):
 		return usagef("--confidence %g is not within 0.5..1", p)
 	}

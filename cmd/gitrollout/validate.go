@@ -35,8 +35,8 @@ and your CRDs.
 
 It reads the folder PATH (default: the current one) and needs neither a cluster
 nor a network. With --repo or --commit it reads a commit instead. With --context, it
-asks Prometheus for the requests that the analyses compare, at the addresses in the
-files: use plan for changes that are not trusted.
+asks Prometheus for the requests that the analyses compare, only at the address in
+GITROLLOUT_PROMETHEUS_ADDRESS, and without the headers and Secrets in the files.
 
 A cluster's configuration is .gitrollout/<cluster>/config.yaml:
 
@@ -124,7 +124,7 @@ func (c *validateCommand) run(ctx context.Context, tree rollout.Tree) error {
 		if err != nil {
 			return err
 		}
-		traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server, s) }
+		traffic = func(s rollout.Spec) rollout.AnalysisRun { return c.traffic(ctx, server.PodHash, s, false) }
 	}
 	var r doctor.Report
 	for _, cluster := range clusters {
