@@ -20,7 +20,7 @@ const (
 )
 
 // DetectionOf simulates releases with a setting's first metric, which needs Interval and Count. It ignores Canary.
-// Results are deterministic.
+// Results are deterministic. For a histogram, bad requests are slower than the highest of three bounds.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
@@ -54,6 +54,9 @@ func (s Setting) coarse() Setting {
 	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
+	if m.Compare.Histogram { // the other bounds have no evidence, and latencies have no exact test
+		s.Family = Family{Compared: math.MaxInt32, Sequential: 3 * max(1, s.Family.Sequential)}
+	}
 	s.Metrics = []Metric{m}
 	return s
 }

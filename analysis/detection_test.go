@@ -3,6 +3,8 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +55,48 @@ func TestDetectionAgreesWithSimulation(t *testing.T) {
 		}
 		if math.Abs(after/detection.After.Seconds()-1) > 0.15 {
 			t.Errorf("%s: rejected after %.0fs, printed %s", name, after, detection.After)
+		}
+	}
+}
+
+// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases, whose new version has the printed share of requests above
+// the bound of stable's 99th percentile. About nine of ten are rejected, after about the printed time.
+func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
+	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
+		m := elapsedMetric(10*time.Second, 60)
+		m.Compare = &Compare{Histogram: true}
+		detection := DetectionOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Rate: rate, Weight: 0.2})
+		simulate := func(share float64) (part float64, after time.Duration) {
+			var times []time.Duration
+			for i := range uint64(400) {
+				rng, run := rand.New(rand.NewPCG(i, 1)), begin(m)
+				var all [2][4]float64
+				for n := 1; !run.Phase.Done(); n++ {
+					at := noon.Add(time.Duration(n) * m.Interval)
+					var of [2]Histogram
+					for v, slow := range []float64{share, 0.01} {
+						sum := 0.0
+						for b, part := range []float64{0.5 / 0.99 * (1 - slow), 0.4 / 0.99 * (1 - slow), 0.09 / 0.99 * (1 - slow), slow} {
+							all[v][b] += float64(poisson(rng, 10*rate*[]float64{1, 4}[v]*part))
+							sum += all[v][b]
+							of[v] = append(of[v], Bucket{[]float64{0.1, 0.5, 1, math.Inf(1)}[b], sum})
+						}
+					}
+					got, look := JudgeComparison(m, Alone(m), run.Metrics[0], noon, of[0], of[1], at)
+					got, evidence := Weigh(m, run.Metrics[0].Evidence, look, noon, got, Alone(m))
+					if run = Record(run, m, got, evidence); run.Phase == Failed {
+						times = append(times, at.Sub(noon))
+					}
+				}
+			}
+			slices.Sort(times)
+			return float64(len(times)) / 400, append(times, 0)[len(times)/2]
+		}
+		part, after := simulate(detection.Found)
+		few, _ := simulate(detection.Blind)
+		t.Logf("%g/s: %+v; simulated: %.2f after %s, blind %.2f", rate, detection, part, after, few)
+		if math.Abs(part-0.9) > 0.15 || few > 0.25 || math.Abs(after.Seconds()/detection.After.Seconds()-1) > 0.15 {
+			t.Errorf("%g/s: %.2f are rejected after %s, printed %s; blind %.2f", rate, part, after, detection.After, few)
 		}
 	}
 }

@@ -18,59 +18,97 @@ import (
 
 // Detection is the difference that a compared metric finds at one rate of requests. Shares are 0..1.
 type Detection struct {
-	Workload rollout.Workload `json:"workload"`
-	Metric   string           `json:"metric"`
-	Step     int              `json:"step"`             // from 1 on
-	Fix      string           `json:"fix,omitempty"`    // set for a metric without a sequential test, which has no figures
-	Weight   float64          `json:"weight"`           // the new version's share of all requests
-	Looks    int              `json:"looks,omitempty"`  // number of measurements
-	Over     string           `json:"over,omitempty"`   // the duration of all measurements, such as 5m
-	Rate     float64          `json:"rate,omitempty"`   // requests per second to both versions
-	Stable   float64          `json:"stable,omitempty"` // stable's share of bad requests
-	Found    float64          `json:"found,omitempty"`  // see analysis.Detection
-	After    string           `json:"after,omitempty"`  // a duration, such as 4m12s
-	Blind    float64          `json:"blind,omitempty"`
-	Run      string           `json:"-"` // suffix of the run's name, such as /step-2
-	setting  analysis.Setting
+	Workload  rollout.Workload `json:"workload"`
+	Metric    string           `json:"metric"`
+	Step      int              `json:"step"`                // from 1 on
+	Fix       string           `json:"fix,omitempty"`       // why there are no figures
+	By        string           `json:"by,omitempty"`        // a label, whose distinct values count in place of requests
+	Histogram bool             `json:"histogram,omitempty"` // bad requests are slower than the bound near the 99th percentile
+	Weight    float64          `json:"weight"`              // the new version's share of the requests to both versions
+	Looks     int              `json:"looks,omitempty"`     // number of measurements
+	Over      string           `json:"over,omitempty"`      // the duration of all measurements, such as 5m
+	Rate      float64          `json:"rate,omitempty"`      // requests per second to both versions
+	Stable    float64          `json:"stable,omitempty"`    // stable's share of bad requests
+	Found     float64          `json:"found,omitempty"`     // see analysis.Detection
+	After     string           `json:"after,omitempty"`     // a duration, such as 4m12s
+	Blind     float64          `json:"blind,omitempty"`
+	Run       string           `json:"-"` // suffix of the run's name, such as /step-2
+	setting   analysis.Setting
 }
 
-const noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
+const (
+	noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
+	noLimit  = "there are no figures with failureLimit -1"
+	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
+)
 
 // Detections returns a release's compared metrics, without figures. specs has all specs of the app, and runs the
-// recorded analyses. Metrics of experiments, histograms and metrics with "by" are not listed.
+// recorded analyses.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
-	if in.Fast || in.First || len(slices.DeleteFunc(in.Spec.ReleaseMetrics(), isUndetected)) == 0 {
+	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
+	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {
 		return nil
 	}
 	p, f := plan.Compile(in.Spec), Predict(in)
-	metrics := slices.Concat(rollout.Mapped(specs, rollout.Spec.ReleaseMetrics)...)
-	add := func(a *rollout.Analysis, step int, run string) {
-		for _, m := range slices.DeleteFunc(slices.Clone(a.Metrics), isUndetected) {
-			one := Detection{Workload: in.Spec.Workload, Metric: m.Name, Step: step + 1, Weight: f.share(step), Run: run}
-			if one.Weight > 0 && one.Weight < 1 {
-				all = append(all, one.at(m, familyOf(metrics, m), f.Stages[step].AtLeast, runs)...)
+	family := slices.Concat(rollout.Mapped(specs, rollout.Spec.ReleaseMetrics)...)
+	add := func(one Detection, metrics []rollout.Metric, length time.Duration) {
+		for _, m := range metrics {
+			if one.Metric = m.Name; isCompared(m) && (one.Fix != "" || one.Weight > 0 && one.Weight < 1) {
+				all = append(all, one.at(m, familyOf(family, m), length, runs)...)
 			}
 		}
 	}
-	least := -1 // the background analysis' first step with the smallest weight
+	var least Detection // at the background analysis' first step with the smallest weight
 	for i, stage := range p.Stages[:p.Passed] {
-		if w, is := stage.Wait.(plan.AnalysisWait); is {
-			add(w.Analysis, i, runName(workloads.Staged{Compiled: p, Progress: rollout.Progress{Step: i}}))
+		at := f.Stages[i]
+		one := Detection{Workload: in.Spec.Workload, Step: i + 1, Weight: f.share(i)}
+		if a := p.Background; a != nil && i >= a.StartingStep && at.Wait != "" && at.Wait != WaitPods && one.Weight > 0 &&
+			(least.Step == 0 || one.Weight < least.Weight) {
+			least = one
 		}
-		isSteady := f.Stages[i].Wait != "" && f.Stages[i].Wait != WaitPods
-		if a := p.Background; a != nil && i >= a.StartingStep && isSteady && f.share(i) > 0 &&
-			(least < 0 || f.share(i) < f.share(least)) {
-			least = i
+		one.Run = runName(workloads.Staged{Compiled: p, Progress: rollout.Progress{Step: i}})
+		switch w := stage.Wait.(type) {
+		case plan.AnalysisWait:
+			add(one, w.Metrics, at.AtLeast)
+		case plan.ExperimentWait:
+			one.Weight, one.Fix = split(w.Experiment)
+			for _, a := range w.Analyses {
+				of := one
+				of.Run += "/" + a.Name
+				add(of, within(a, w.Duration), 0)
+			}
 		}
 	}
-	if least >= 0 {
-		add(p.Background, least, backgroundRun)
+	if least.Step > 0 {
+		least.Run = backgroundRun
+		add(least, p.Background.Metrics, f.Stages[least.Step-1].AtLeast)
 	}
 	return all
 }
 
-func isUndetected(m rollout.Metric) bool {
-	return m.Compare == nil || m.Compare.Histogram || m.Compare.By != "" || m.FailureLimit < 0
+// split returns the new version's share of the requests to the pods that an experiment compares.
+func split(e *rollout.Experiment) (share float64, unknown string) {
+	canary, has := e.RunsOn(rollout.SpecCanary)
+	stable, hasBoth := e.RunsOn(rollout.SpecStable)
+	c, s := canary.Weight, stable.Weight
+	if c+s == 0 { // without weights, each pod gets as many requests
+		c, s = canary.Replicas, stable.Replicas
+	}
+	if !has || !hasBoth || c == 0 || s == 0 {
+		return 0, noSplit
+	}
+	return float64(c) / float64(c+s), ""
+}
+
+// within returns the metrics of an experiment's analysis with the measurements until the experiment's end.
+func within(a rollout.ExperimentAnalysis, duration *time.Duration) []rollout.Metric {
+	return rollout.Mapped(a.Metrics, func(m rollout.Metric) rollout.Metric {
+		if duration != nil && !a.Required && m.Interval > 0 {
+			most := max(1, int((*duration-m.InitialDelay)/m.Interval))
+			m.Count = min(cmp.Or(m.Count, most), most)
+		}
+		return m
+	})
 }
 
 func (f Forecast) share(stage int) float64 {
@@ -85,8 +123,14 @@ func (f Forecast) share(stage int) float64 {
 func (s Detection) at(
 	m rollout.Metric, f analysis.Family, length time.Duration, runs []rollout.AnalysisRun,
 ) (all []Detection) {
-	if !analysis.IsSequential(m) {
+	switch {
+	case s.Fix != "":
+	case m.FailureLimit < 0:
+		s.Fix = noLimit
+	case !analysis.IsSequential(m):
 		s.Fix = noWindow
+	}
+	if s.Fix != "" {
 		return []Detection{s}
 	}
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}
@@ -102,7 +146,8 @@ func (s Detection) at(
 	}
 	s.Looks = plain.Count
 	s.Over = rollout.ShortSpan(plain.InitialDelay + time.Duration(plain.Count)*plain.Interval)
-	rates, stable := trafficOf(runs, s.Workload, m)
+	s.By, s.Histogram = m.Compare.By, m.Compare.Histogram
+	rates, stable := s.traffic(runs, m)
 	for _, rate := range rates {
 		s.Rate, s.Stable = rate, stable
 		s.setting = analysis.Setting{Metrics: []rollout.Metric{plain}, Family: f, Stable: stable, Weight: s.Weight,
@@ -119,23 +164,24 @@ func measurements(m rollout.Metric) int {
 	return m.Count
 }
 
-// trafficOf returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
+// traffic returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
 // numbers. Both have two digits, so that a Known helps while the evidence grows.
-func trafficOf(runs []rollout.AnalysisRun, w rollout.Workload, m rollout.Metric) (rates []float64, stable float64) {
+func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
-	if analysis.WindowOf(m) != analysis.WindowWeight {
-		return rates, stable
-	}
 	for _, r := range runs {
 		name, _, _ := strings.Cut(r.Name, "/")
 		p, measured := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Name })
+		e, isTried := p.Evidence, max(strings.Count(r.Name, "/"), strings.Count(s.Run, "/")) > 1 // by an experiment
+		if name != s.Workload.Name && name != s.Workload.Name+"@"+s.Workload.Namespace || !measured || e == nil ||
+			len(e.Tests) == 0 || isTried && !strings.HasSuffix(r.Name, s.Run) ||
+			analysis.WindowOf(m) != analysis.WindowWeight {
+			continue
+		}
 		last, _ := p.Last()
-		isOwn := name == w.Name || name == w.Name+"@"+w.Namespace
-		if e := p.Evidence; measured && isOwn && e != nil && len(e.Tests) == 1 {
-			rate := float64(e.Canary+e.Stable) / last.At.Sub(e.Since).Seconds()
-			if bad := float64(e.Tests[0].Stable) + 0.5; rate > 0 && !math.IsInf(rate, 0) { // 0.5: none is not never
-				rates, stable = []float64{rounded(rate, 2)}, rounded(bad/float64(e.Stable+1), 2)
-			}
+		rate, bad := float64(e.Canary+e.Stable)/last.At.Sub(e.Since).Seconds(), e.Tests[len(e.Tests)-1].Stable
+		if rate > 0 && !math.IsInf(rate, 0) {
+			rates = []float64{rounded(rate, 2)}
+			stable = rounded((float64(bad)+0.5)/float64(e.Stable+1), 2) // 0.5: none is not never
 		}
 	}
 	return rates, stable
@@ -170,10 +216,17 @@ func (s Detection) Text() string {
 	if s.Fix != "" {
 		return text + ": " + s.Fix
 	}
-	seen := fmt.Sprintf("%.3g%% → %.3g%% in 9 of 10 releases after %s", 100*s.Stable, 100*s.Found, s.After)
-	if s.Found == 0 {
-		seen = fmt.Sprintf("no difference from %.3g%% in 9 of 10 releases", 100*s.Stable)
+	unit, per, above := "requests", "req", ""
+	if s.By != "" {
+		unit, per = "distinct values of "+s.By, "new values"
 	}
-	return fmt.Sprintf("%s (%.3g%% of requests, %s in %s): sees %s at %g req/s; nothing below +%.2g points",
-		text, 100*s.Weight, rollout.Count(s.Looks, "look"), s.Over, seen, s.Rate, 100*(s.Blind-s.Stable))
+	if s.Histogram {
+		above = " above the bound near stable's 99th percentile"
+	}
+	seen := fmt.Sprintf("%.3g%% → %.3g%%%s in 9 of 10 releases after %s", 100*s.Stable, 100*s.Found, above, s.After)
+	if s.Found == 0 {
+		seen = fmt.Sprintf("no difference from %.3g%%%s in 9 of 10 releases", 100*s.Stable, above)
+	}
+	return fmt.Sprintf("%s (%.3g%% of %s, %s in %s): sees %s at %g %s/s; nothing below +%.2g points", text, 100*s.Weight,
+		unit, rollout.Count(s.Looks, "look"), s.Over, seen, s.Rate, per, 100*(s.Blind-s.Stable))
 }

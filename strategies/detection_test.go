@@ -2,6 +2,8 @@ package strategies
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,21 @@ func TestDetections(t *testing.T) {
 	record := func(run string) []rollout.AnalysisRun {
 		return []rollout.AnalysisRun{{Name: run, Metrics: []rollout.MetricProgress{{Metric: "errors",
 			Evidence: evidence, Measurements: []rollout.Measurement{{At: noon.Add(500 * time.Second)}}}}}}
+	}
+	latencies := record("web/step-2")
+	latencies[0].Metrics[0].Evidence = &rollout.Sequential{Since: noon, Canary: 1190, Stable: 4761,
+		Tests: []rollout.Test{{Bound: 0.1, Stable: 2000}, {Bound: 0.5, Stable: 400}, {Bound: 1, Stable: 38}}}
+	tries := func(canary, stable int, change func(*rollout.Experiment), m rollout.Metric) func(*rollout.Spec, *Planned) {
+		return func(s *rollout.Spec, _ *Planned) {
+			e := &rollout.Experiment{Duration: new(30 * time.Minute),
+				Templates: []rollout.ExperimentTemplate{{SpecRef: rollout.SpecStable, Weight: stable, Replicas: 3},
+					{SpecRef: rollout.SpecCanary, Weight: canary, Replicas: 1}},
+				Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Analysis: of(m)}}}
+			if change != nil {
+				change(e)
+			}
+			s.Canary.Steps[1] = rollout.Step{Experiment: e}
+		}
 	}
 	at := func(text string) []string {
 		return []string{text + " 1/s 0.01", text + " 10/s 0.01", text + " 100/s 0.01"}
@@ -71,11 +88,27 @@ func TestDetections(t *testing.T) {
 		"a fixed window": {func(s *rollout.Spec, _ *Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Config = nil })))
 		}, nil, []string{"step 2 20% " + noWindow}},
-		"no comparison of requests that can fail": {func(s *rollout.Spec, _ *Planned) {
+		"latencies and users": {func(s *rollout.Spec, _ *Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Compare.Histogram = true }),
-				changed(func(m *rollout.Metric) { m.Compare.By = "user" }), changed(func(m *rollout.Metric) { m.FailureLimit = -1 }),
+				changed(func(m *rollout.Metric) { m.Compare.By = "user" })))
+		}, nil, slices.Concat(at("step 2 20% latency 60 in 10m"), at("step 2 20% by user 60 in 10m"))},
+		"recorded latencies": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Compare.Histogram = true })))
+		}, latencies, []string{"step 2 20% latency 60 in 10m 12/s 0.0081"}},
+		"no comparison that can fail": {func(s *rollout.Spec, _ *Planned) {
+			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.FailureLimit = -1 }),
 				changed(func(m *rollout.Metric) { m.Compare = nil })))
-		}, nil, nil},
+		}, nil, []string{"step 2 20% " + noLimit}},
+		"an experiment with weights": {tries(5, 10, nil, endless), record("web/step-2"), at("step 2 33% /step-2/errors 180 in 30m")},
+		"an experiment with weights and its record": {tries(5, 5, nil, endless), record("web/step-2/errors"),
+			[]string{"step 2 50% /step-2/errors 180 in 30m 12/s 0.02"}},
+		"an experiment with a load generator":         {tries(0, 0, nil, comparedMetric("errors")), nil, at("step 2 25% /step-2/errors 60 in 10m")},
+		"an experiment of users and a load generator": {tries(5, 0, nil, endless), nil, []string{"step 2 0% /step-2/errors " + noSplit}},
+		"an experiment without stable": {tries(5, 5, func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, endless), nil,
+			[]string{"step 2 0% /step-2/errors " + noSplit}},
+		"an experiment that its analyses end": {tries(5, 5, func(e *rollout.Experiment) {
+			e.Duration, e.Analyses[0].Required = new(time.Minute), true
+		}, comparedMetric("errors")), nil, at("step 2 50% /step-2/errors 60 in 10m")},
 		"a verified version": {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.Fast = of(endless), true }, nil, nil},
 		"a first version":    {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.First = of(endless), true }, nil, nil},
 		"no weight that stays": {func(s *rollout.Spec, _ *Planned) {
@@ -97,7 +130,15 @@ func TestDetections(t *testing.T) {
 				(window == analysis.WindowRelease) != (name == "a window of the release") {
 				t.Errorf("%s: the window is %d", name, window)
 			}
-			text := fmt.Sprintf("step %d %g%% ", s.Step, 100*s.Weight)
+			text := fmt.Sprintf("step %d %.2g%% ", s.Step, 100*s.Weight)
+			switch {
+			case strings.Count(s.Run, "/") > 1:
+				text += s.Run + " "
+			case s.Histogram:
+				text += "latency "
+			case s.By != "":
+				text += "by " + s.By + " "
+			}
 			if s.Fix != "" {
 				text += s.Fix
 			} else {
@@ -151,6 +192,12 @@ func TestDetectionText(t *testing.T) {
 	shown.Found, shown.Looks, shown.Blind = 0, 1, 0.42
 	compare.CheckNamed(t, "no difference", "errors of web at step 2 (20% of requests, 1 look in 5m): "+
 		"sees no difference from 2% in 9 of 10 releases at 100 req/s; nothing below +40 points", shown.Text())
+	shown.Found, shown.Looks, shown.Blind, shown.By = 0.024, 10, 0.022, "user"
+	compare.CheckNamed(t, "of users", "errors of web at step 2 (20% of distinct values of user, 10 looks in 5m): "+
+		"sees 2% → 2.4% in 9 of 10 releases after 4m12s at 100 new values/s; nothing below +0.2 points", shown.Text())
+	shown.By, shown.Histogram = "", true
+	compare.CheckNamed(t, "of latencies", "errors of web at step 2 (20% of requests, 10 looks in 5m): sees 2% → 2.4% above the bound near "+
+		"stable's 99th percentile in 9 of 10 releases after 4m12s at 100 req/s; nothing below +0.2 points", shown.Text())
 	shown.Fix = noWindow
 	compare.CheckNamed(t, "a fixed window", "errors of web at step 2: "+noWindow, shown.Text())
 }
