@@ -14,11 +14,10 @@ const errorRetry = 10 * time.Second
 
 // Start returns a new run with the given metrics.
 func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) Run {
-	r := Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running}
-	for _, m := range metrics {
-		r.Metrics = append(r.Metrics, Progress{Metric: m.Name, Phase: Pending, DryRun: m.DryRun})
-	}
-	return r
+	return Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running,
+		Metrics: rollout.Mapped(metrics, func(m Metric) Progress {
+			return Progress{Metric: m.Name, Phase: Pending, DryRun: m.DryRun}
+		})}
 }
 
 // Due returns a metric's next measurement time, or false.
@@ -64,11 +63,7 @@ func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 
 func count(m Metric, p Progress, got Measurement) Progress {
 	p.Measurements = append(slices.Clone(p.Measurements), got)
-	keep := m.Retention
-	if keep <= 0 {
-		keep = 10
-	}
-	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
+	p.Measurements = p.Measurements[max(0, len(p.Measurements)-cmp.Or(m.Retention, 10)):]
 	if !got.Phase.Done() {
 		return p // the counters exclude Pending and Running measurements
 	}
@@ -83,13 +78,13 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	case Successful:
 		p.Successful++
 		p.ConsecutiveSuccess++
+		return p
 	case Failed:
 		p.Failed++
-		p.ConsecutiveSuccess = 0
 	case Inconclusive:
 		p.Inconclusive++
-		p.ConsecutiveSuccess = 0
 	}
+	p.ConsecutiveSuccess = 0
 	return p
 }
 
@@ -160,12 +155,10 @@ func assessRun(r Run) (Phase, string) {
 			worst, message = p.Phase, fmt.Sprintf("metric %s: %s", p.Metric, p.Message)
 		}
 	}
-	switch worst {
-	case Pending, Running:
+	if worst == Pending || worst == Running {
 		return Running, ""
-	default:
-		return worst, message
 	}
+	return worst, message
 }
 
 // Stop returns r as Stopped, unless finished.

@@ -20,29 +20,22 @@ func JudgeComparison(
 		got.Phase, got.Message = phase, "no data"
 		return got, nil
 	}
-	look, errC, errS := lookOf(m, canary, stable)
-	switch {
-	case errC != nil:
-		got.Phase, got.Message = Errored, "the new version: "+errC.Error()
-		return got, nil
-	case errS != nil:
-		got.Phase, got.Message = Errored, other(m)+": "+errS.Error()
-		return got, nil
+	var look Look
+	var all [2]Histogram
+	for i, of := range []*sample{&look.canary, &look.stable} {
+		var err error
+		if value := []any{canary, stable}[i]; m.Compare.Histogram {
+			all[i], err = histogramOf(value)
+			of.all, look.latency = all[i].all(), &all
+		} else {
+			*of, err = sampleOf(value)
+		}
+		if err != nil {
+			got.Phase, got.Message = Errored, []string{"the new version", other(m)}[i]+": "+err.Error()
+			return got, nil
+		}
 	}
 	return judgeCounts(m, f, before, began, look, at)
-}
-
-func lookOf(m Metric, canary, stable any) (l Look, errC, errS error) {
-	if !m.Compare.Histogram {
-		l.canary, errC = sampleOf(canary)
-		l.stable, errS = sampleOf(stable)
-		return l, errC, errS
-	}
-	l.latency = &[2]Histogram{}
-	l.latency[0], errC = histogramOf(canary)
-	l.latency[1], errS = histogramOf(stable)
-	l.canary.all, l.stable.all = l.latency[0].all(), l.latency[1].all()
-	return l, errC, errS
 }
 
 // judgeCounts uses an exact test, but histograms and requests of several weights have only a sequential test.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,22 +51,18 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 			return got
 		}
 	}
-	if isEmpty(result) || samples >= 0 && samples < m.MinSamples {
-		if phase, ok := withoutData[m.OnNoData]; ok {
-			got.Phase, got.Message = phase, "no data"
-			return got
-		}
-		if samples >= 0 && samples < m.MinSamples {
-			got.Phase, got.Message = Pending, fmt.Sprintf("%d of %d samples", samples, m.MinSamples)
-			return got
+	few := samples >= 0 && samples < m.MinSamples
+	var err error
+	switch phase, ok := withoutData[m.OnNoData]; {
+	case ok && (few || isEmpty(result)):
+		got.Phase, got.Message = phase, "no data"
+	case few:
+		got.Phase, got.Message = Pending, fmt.Sprintf("%d of %d samples", samples, m.MinSamples)
+	default:
+		if got.Phase, err = evaluate(m, result); err != nil {
+			got.Phase, got.Message = Errored, err.Error()
 		}
 	}
-	phase, err := evaluate(m, result)
-	if err != nil {
-		got.Phase, got.Message = Errored, err.Error()
-		return got
-	}
-	got.Phase = phase
 	return got
 }
 
@@ -141,28 +138,20 @@ func functions() []expr.Option {
 }
 
 func number(v any) (float64, error) {
-	switch n := v.(type) {
-	case float64:
-		return n, nil
-	case float32:
-		return float64(n), nil
-	case int:
-		return float64(n), nil
-	case int64:
-		return float64(n), nil
-	case uint64:
-		return float64(n), nil
-	case json.Number:
-		return n.Float64()
-	case string:
-		f, err := strconv.ParseFloat(n, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a number", n)
+	switch n := reflect.ValueOf(v); {
+	case n.CanFloat():
+		return n.Float(), nil
+	case n.CanInt():
+		return float64(n.Int()), nil
+	case n.CanUint():
+		return float64(n.Uint()), nil
+	case n.Kind() == reflect.String:
+		if f, err := strconv.ParseFloat(n.String(), 64); err == nil {
+			return f, nil
 		}
-		return f, nil
-	default:
-		return 0, fmt.Errorf("%v is not a number", v)
+		return 0, fmt.Errorf("%q is not a number", v)
 	}
+	return 0, fmt.Errorf("%v is not a number", v)
 }
 
 func isEmpty(result any) bool {

@@ -144,21 +144,11 @@ func checkCompare(m *Metric) error {
 			"is 1, but with {{release.elapsed}} the first measurement only begins the counts")
 	case m.Provider == "prometheus" && m.Config["rangeQuery"] != nil:
 		return wrong("provider.prometheus.rangeQuery", "remove it", "conflicts with compare")
-	case c.Histogram:
-		return checkHistogram(m)
-	}
-	return nil
-}
-
-// checkHistogram refuses a query that returns no buckets or has no fixed start.
-func checkHistogram(m *Metric) error {
-	const buckets = `http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}`
-	switch {
-	case m.Provider != "prometheus":
+	case c.Histogram && m.Provider != "prometheus":
 		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
-	case WindowOf(*m) == WindowOther:
-		return wrong("provider.prometheus.query", "write sum by (le) (increase("+buckets+"[{{elapsed}}s]))",
-			"has no {{elapsed}}, which compare.histogram needs")
+	case c.Histogram && WindowOf(*m) == WindowOther:
+		return wrong("provider.prometheus.query", "write sum by (le) (increase(http_request_duration_seconds_bucket"+
+			`{pod_template_hash="{{args.hash}}"}[{{elapsed}}s]))`, "has no {{elapsed}}, which compare.histogram needs")
 	}
 	return nil
 }

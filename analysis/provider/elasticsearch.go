@@ -104,11 +104,9 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
-		Error    any   `json:"error"`
-		TimedOut *bool `json:"timed_out"`
-		Shards   struct {
-			Total, Failed int
-		} `json:"_shards"`
+		Error    any                         `json:"error"`
+		TimedOut *bool                       `json:"timed_out"`
+		Shards   struct{ Total, Failed int } `json:"_shards"`
 	}
 	var parsed any
 	if err := cmp.Or(call.Decode(c.name, body, &parsed), call.Decode(c.name, body, &state)); err != nil {
