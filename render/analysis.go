@@ -1,10 +1,10 @@
 package render
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +145,7 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 		case length == 0 && before:
 			return fail("write to: stable, or move the template to strategy.canary.watch",
 				"compares with the time before the release, and only a watch does so")
-		case length == 0 && x.Compare != nil && d.isAlone(m.into):
+		case length == 0 && x.Compare != nil && slices.Contains(d.alone, m.into):
 			return fail("use a condition, or a step of strategy.canary with a smaller weight",
 				"compares the versions, but only one of them gets the users' requests")
 		case length == 0:
@@ -170,21 +170,6 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 		x.ConsecutiveErrorLimit, x.InconclusiveLimit = math.MaxInt32, math.MaxInt32
 	}
 	return nil
-}
-
-// isAlone reports whether users reach only one version during an analysis: at the full weight, and in a blue-green
-// release.
-func (d *document) isAlone(a *rollout.Analysis) bool {
-	if d.spec.Canary == nil {
-		return true
-	}
-	weight := 0
-	for _, step := range d.spec.Canary.Steps {
-		if weight = *cmp.Or(step.SetWeight, &weight); step.Analysis == a {
-			return weight == d.fullWeight()
-		}
-	}
-	return false
 }
 
 func (m measured) values(document rollout.Object) analysis.Values {

@@ -42,8 +42,9 @@ type document struct {
 	inline   bool         // the Deployment is generated from the document's pod template
 	spec     rollout.Spec // mergeInto sets the fields that the workload may also set
 	analyses []measured
-	roles    []metadataKey    // the metadata by role
-	routers  map[string]block // trafficRouting's blocks, by kind
+	alone    []*rollout.Analysis // while users reach only one version
+	roles    []metadataKey       // the metadata by role
+	routers  map[string]block    // trafficRouting's blocks, by kind
 }
 
 type block struct {
@@ -212,6 +213,7 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	d.spec.BlueGreen, d.spec.Scaling = b, rollout.Surge
 	b.PrePromotion = d.readAnalysis(blueGreenPath+".prePromotionAnalysis", form.PrePromotion, true)
 	b.PostPromotion = d.readAnalysis(blueGreenPath+".postPromotionAnalysis", form.PostPromotion, true)
+	d.alone = []*rollout.Analysis{b.PrePromotion, b.PostPromotion}
 	b.Watch = form.Watch.read(d, blueGreenPath+".watch")
 	d.spec.NewMetadata = d.readRole(blueGreenPath+".previewMetadata", form.PreviewMetadata)
 	d.spec.StableMetadata = d.readRole(blueGreenPath+".activeMetadata", form.ActiveMetadata)
@@ -286,6 +288,9 @@ func (d *document) checkSteps() {
 	for i, step := range c.Steps {
 		if step.SetWeight != nil {
 			weight = *step.SetWeight
+		}
+		if weight == d.fullWeight() && step.Analysis != nil {
+			d.alone = append(d.alone, step.Analysis)
 		}
 		d.checkShares(stepPath(i)+".experiment", step.Experiment, weight)
 		at := stepPath(i) + ".name"

@@ -160,18 +160,11 @@ func inWords(r rollout.AnalysisRun) string {
 
 func metricInWords(p rollout.MetricProgress) string {
 	text := fmt.Sprintf("%s %d ok", p.Metric, p.Successful)
-	if p.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", p.Failed)
-	}
-	if p.Inconclusive > 0 {
-		text += fmt.Sprintf(", %d inconclusive", p.Inconclusive)
-	}
-	switch p.ConsecutiveErrors {
-	case 0:
-	case 1:
-		text += ", 1 error"
-	default:
-		text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
+	inRow := map[bool]string{true: "error", false: "errors in a row"}[p.ConsecutiveErrors == 1]
+	for i, n := range []int{p.Failed, p.Inconclusive, p.ConsecutiveErrors} {
+		if n > 0 {
+			text += fmt.Sprintf(", %d %s", n, []string{"failed", "inconclusive", inRow}[i])
+		}
 	}
 	switch last, _ := p.Last(); {
 	case last.Phase == rollout.AnalysisPending && last.Message != "":
@@ -275,8 +268,10 @@ type Measure struct {
 // of returns m for a metric's next measurement. Counts may begin after the present weight; see analysis.Weigh.
 func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family, now time.Time) Measure {
 	m.Metric, m.Number, m.Family = metric, so.Count, f
-	if m.Since.After(now) { // the clock was ahead
-		m.Since = m.Started
+	for _, at := range []*time.Time{&m.Since, &m.ReleaseSince} {
+		if at.After(now) { // the clock was ahead
+			*at = m.Started
+		}
 	}
 	switch e := so.Evidence; {
 	case e == nil:
@@ -386,13 +381,11 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 			continue
 		}
 		for _, w := range wanted {
-			at := slices.IndexFunc(w.analysis.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
-			if !w.isRun(r) || at < 0 {
-				continue
+			m, has := rollout.Find(w.analysis.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
+			if has && w.isRun(r) {
+				measurement, evidence := weighed(familyOf(rivals(in, w, wanted), m), relatives(in, runs, w), m, got)
+				runs[i] = analysis.Record(r, m, measurement, evidence)
 			}
-			m := w.analysis.Metrics[at]
-			measurement, evidence := weighed(familyOf(rivals(in, w, wanted), m), relatives(in, runs, w), m, got)
-			runs[i] = analysis.Record(r, m, measurement, evidence)
 		}
 	}
 	return runs

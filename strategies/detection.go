@@ -69,13 +69,15 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 		one.Run = runName(workloads.Staged{Compiled: p, Progress: rollout.Progress{Step: i}})
 		switch w := stage.Wait.(type) {
 		case plan.AnalysisWait:
-			add(one, w.Metrics, at.AtLeast)
+			add(one, w.Metrics, 0)
 		case plan.ExperimentWait:
 			one.Weight, one.Fix = split(w.Experiment)
 			for _, a := range w.Analyses {
-				of := one
-				of.Run += "/" + a.Name
-				add(of, within(a, w.Duration), 0)
+				of, length := one, time.Duration(0)
+				if of.Run += "/" + a.Name; w.Duration != nil && !a.Required {
+					length = *w.Duration
+				}
+				add(of, a.Metrics, length)
 			}
 		}
 	}
@@ -100,17 +102,6 @@ func split(e *rollout.Experiment) (share float64, unknown string) {
 	return float64(c) / float64(c+s), ""
 }
 
-// within returns the metrics of an experiment's analysis with the measurements until the experiment's end.
-func within(a rollout.ExperimentAnalysis, duration *time.Duration) []rollout.Metric {
-	return rollout.Mapped(a.Metrics, func(m rollout.Metric) rollout.Metric {
-		if duration != nil && !a.Required && m.Interval > 0 {
-			most := max(1, int((*duration-m.InitialDelay)/m.Interval))
-			m.Count = min(cmp.Or(m.Count, most), most)
-		}
-		return m
-	})
-}
-
 func (f Forecast) share(stage int) float64 {
 	s := f.Stages[stage]
 	if n := s.Canary + s.Stable; !f.Routed && f.Strategy == plan.StrategyCanary && n > 0 {
@@ -119,17 +110,12 @@ func (f Forecast) share(stage int) float64 {
 	return float64(s.Weight) / float64(f.Full)
 }
 
-// at returns s for each assumed rate, or for the recorded rate. The length is the step's least duration; 0: unknown.
+// at returns s for each assumed rate, or for the recorded rate. The length limits the looks; 0: unknown.
 func (s Detection) at(
 	m rollout.Metric, f analysis.Family, length time.Duration, runs []rollout.AnalysisRun,
 ) (all []Detection) {
-	switch {
-	case s.Fix != "":
-	case m.FailureLimit < 0:
-		s.Fix = noLimit
-	case !analysis.IsSequential(m):
-		s.Fix = noWindow
-	}
+	s.Fix = cmp.Or(s.Fix, map[bool]string{true: noLimit}[m.FailureLimit < 0],
+		map[bool]string{false: noWindow}[analysis.IsSequential(m)])
 	if s.Fix != "" {
 		return []Detection{s}
 	}
@@ -141,8 +127,8 @@ func (s Detection) at(
 	if plain.Interval == 0 {
 		plain.Interval, plain.InitialDelay = cmp.Or(m.InitialDelay, time.Second), 0
 	}
-	if plain.Count == 0 {
-		plain.Count = max(1, int(cmp.Or(length, time.Hour)/plain.Interval))
+	if most := max(1, int(cmp.Or(length, time.Hour)/plain.Interval)); plain.Count == 0 || length > 0 {
+		plain.Count = min(cmp.Or(plain.Count, most), most)
 	}
 	s.Looks = plain.Count
 	s.Over = rollout.ShortSpan(plain.InitialDelay + time.Duration(plain.Count)*plain.Interval)

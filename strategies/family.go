@@ -29,7 +29,7 @@ func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.AnalysisRun {
 	release := cmp.Or(in.State.Release, in.State.Stable)
 	return slices.DeleteFunc(slices.Clone(runs), func(r rollout.AnalysisRun) bool {
-		isOther := w.before.IsZero() && r.Started.Before(release.Since)
+		isOther := w.before.IsZero() && r.Started.Before(release.Since) && !release.Since.After(in.Now)
 		return isOther || r.Release != release.Hash || r.IsWatch() == w.before.IsZero()
 	})
 }

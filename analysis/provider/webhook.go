@@ -63,10 +63,8 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	if !ok {
 		return Result{}, fmt.Errorf("webhook.type %q is none", c.Type)
 	}
-	metadata := c.Metadata
-	if metadata == nil {
-		metadata = map[string]string{}
-	}
+	metadata := map[string]string{}
+	maps.Copy(metadata, c.Metadata)
 	body, _ := json.Marshal(map[string]any{
 		"name": s.request.Workload.Name, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
 		"checksum": s.request.Hash, "metadata": metadata,
@@ -75,17 +73,14 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json",
 		Body: body, Once: true, Accept: webhookVerdict,
 	}
-	var a call.Answer
-	var err error
-	for try := int64(0); ; try++ {
-		if a, err = s.do(ctx, ask); err != nil {
-			return Result{}, err
-		}
-		if a.Status/100 == 2 || try == c.Retries {
-			break
-		}
+	a, err := s.do(ctx, ask)
+	for try := c.Retries; err == nil && a.Status/100 != 2 && try > 0; try-- {
+		a, err = s.do(ctx, ask)
 	}
-	if a.Status/100 == 2 {
+	switch {
+	case err != nil:
+		return Result{}, err
+	case a.Status/100 == 2:
 		return Result{Value: float64(a.Status), Phase: meaning.accepted}, nil
 	}
 	return Result{Value: float64(a.Status), Phase: meaning.refused,
