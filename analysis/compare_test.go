@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // judged judges a metric that shares its alpha with no other metric.
@@ -87,7 +89,7 @@ func TestTailsAreExact(t *testing.T) {
 // TestHalfAPairRejectsNothing checks that a comparison is Pending if a result has only one value of [bad, all], unless onNoData is pass or
 // fail.
 func TestHalfAPairRejectsNothing(t *testing.T) {
-	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
+	for _, onNoData := range []NoData{"", rollout.NoDataError, rollout.NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
 		for _, half := range [][2]any{{[]any{3.0}, []any{0.0, 100.0}}, {[]any{3.0, 100.0}, []any{1000.0}}, {[]any{3.0}, []any{3.0}}} {
 			if got := judged(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {

@@ -67,7 +67,9 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 }
 
 // withoutData is for an empty result. Without onNoData, the conditions decide.
-var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
+var withoutData = map[NoData]Phase{
+	rollout.NoDataWait: Pending, rollout.NoDataPass: Successful, rollout.NoDataFail: Failed,
+}
 
 // evaluate checks failureCondition first, as Argo Rollouts does. A single condition decides both verdicts; without
 // conditions, all results are successful.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestJudge(t *testing.T) {
@@ -39,21 +41,21 @@ func TestJudge(t *testing.T) {
 		{"fields of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"},
 			map[string]any{"ok": true, "count": 5.0}, -1, Successful},
 		{"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
-		{"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
-		{"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
-		{"no data can pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
-		{"no data can fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
+		{"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: rollout.NoDataWait}, []any{}, -1, Pending},
+		{"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: rollout.NoDataWait}, math.NaN(), -1, Pending},
+		{"no data can pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: rollout.NoDataPass}, nil, -1, Successful},
+		{"no data can fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: rollout.NoDataFail}, nil, -1, Failed},
 		{"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
 		{"enough samples are judged", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
 		{"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
 		{"no samples are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
-		{"too few samples can pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
+		{"too few samples can pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: rollout.NoDataPass}, 5.0, 0, Successful},
 		{"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
-		{"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail}, []any{math.NaN(), 1.0}, -1, Successful},
-		{"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
-		{"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
-		{"another text is some", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
-		{"an empty mapping is some", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
+		{"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: rollout.NoDataFail}, []any{math.NaN(), 1.0}, -1, Successful},
+		{"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: rollout.NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
+		{"an empty text is none", Metric{SuccessCondition: "true", OnNoData: rollout.NoDataFail}, "", -1, Failed},
+		{"another text is some", Metric{SuccessCondition: "true", OnNoData: rollout.NoDataFail}, "x", -1, Successful},
+		{"an empty mapping is some", Metric{SuccessCondition: "true", OnNoData: rollout.NoDataFail}, map[string]any{}, -1, Successful},
 		{"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"}, []any{1.0}, -1, Errored},
 		{"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
 		{"a text is not infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},

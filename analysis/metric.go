@@ -22,9 +22,4 @@ const (
 	Errored      = rollout.AnalysisErrored
 	Inconclusive = rollout.AnalysisInconclusive
 	Stopped      = rollout.AnalysisStopped
-
-	NoDataError = rollout.NoDataError
-	NoDataWait  = rollout.NoDataWait
-	NoDataPass  = rollout.NoDataPass
-	NoDataFail  = rollout.NoDataFail
 )

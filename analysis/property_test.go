@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // randomMetric returns a random metric that check accepts.
@@ -102,7 +104,7 @@ func FuzzJudge(f *testing.F) {
 		if json.Unmarshal([]byte(raw), &result) != nil || checkCondition(condition) != nil {
 			return
 		}
-		for _, onNoData := range []NoData{NoDataError, NoDataWait, NoDataPass, NoDataFail} {
+		for _, onNoData := range []NoData{rollout.NoDataError, rollout.NoDataWait, rollout.NoDataPass, rollout.NoDataFail} {
 			for _, m := range []Metric{{SuccessCondition: condition}, {FailureCondition: condition}, {StartWhen: condition}, {Compare: &Compare{}}} {
 				m.OnNoData = onNoData
 				got := Judge(m, Progress{}, result, samples, noon)
@@ -129,7 +131,7 @@ func TestErrorsDoNotStart(t *testing.T) {
 
 // TestComparisonWithoutData checks that onNoData decides a comparison in which one version has no data.
 func TestComparisonWithoutData(t *testing.T) {
-	for onNoData, want := range map[NoData]Phase{NoDataError: Pending, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
+	for onNoData, want := range map[NoData]Phase{rollout.NoDataError: Pending, rollout.NoDataWait: Pending, rollout.NoDataPass: Successful, rollout.NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
 			m := Metric{Compare: &Compare{}, OnNoData: onNoData}
 			if got := judged(m, Progress{}, noon, pair[0], pair[1], noon); got.Phase != want {

@@ -13,7 +13,7 @@ import (
 
 // elapsedMetric returns a comparison whose query covers the time since the present weight was reached.
 func elapsedMetric(interval time.Duration, count int) Metric {
-	return Metric{Name: "errors", Interval: interval, Count: count, Compare: &Compare{}, OnNoData: NoDataWait, Retention: 10,
+	return Metric{Name: "errors", Interval: interval, Count: count, Compare: &Compare{}, OnNoData: rollout.NoDataWait, Retention: 10,
 		ConsecutiveErrorLimit: 4, Config: map[string]any{"query": "sum(increase(x[{{elapsed}}s]))"}}
 }
 

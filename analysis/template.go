@@ -185,10 +185,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	for _, ref := range refs {
 		t := find(ref)
 		if t == nil {
-			kind := "AnalysisTemplate"
-			if ref.ClusterScope {
-				kind = "ClusterAnalysisTemplate"
-			}
+			kind := map[bool]string{true: "Cluster"}[ref.ClusterScope] + "AnalysisTemplate"
 			return below(wrong("", "add it to the kustomization", "%s %s is not in this app", kind, ref.TemplateName),
 				about, field)
 		}

@@ -107,7 +107,7 @@ func TestInstantiate(t *testing.T) {
 			given: Values{Pods: map[string]string{"hash": "Latest"}},
 			want: []Metric{metric("m", "{{args.hash}}", func(m *Metric) {
 				m.Pods = map[string]string{"hash": "Latest"}
-				m.MinSamples, m.OnNoData = 50, NoDataWait
+				m.MinSamples, m.OnNoData = 50, rollout.NoDataWait
 				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
 			})},
 		},

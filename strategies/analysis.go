@@ -273,16 +273,14 @@ func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis
 			*at = m.Started
 		}
 	}
-	switch e := so.Evidence; {
-	case e == nil:
-	case e.Since.After(now): // earlier requests may have counted
-		for _, was := range so.Measurements {
-			if !was.At.After(now) {
-				m.Since = rollout.Later(m.Since, was.At)
-			}
-		}
-	default:
+	e := so.Evidence
+	if e != nil && !e.Since.After(now) {
 		m.Since = rollout.Later(m.Since, e.Since)
+	}
+	for _, was := range so.Measurements {
+		if e != nil && e.Since.After(now) && !was.At.After(now) { // earlier requests may have counted
+			m.Since = rollout.Later(m.Since, was.At)
+		}
 	}
 	return m
 }

@@ -90,13 +90,13 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 
 // split returns the new version's share of the requests to the pods that an experiment compares.
 func split(e *rollout.Experiment) (share float64, unknown string) {
-	canary, has := e.RunsOn(rollout.SpecCanary)
-	stable, hasBoth := e.RunsOn(rollout.SpecStable)
+	canary, _ := e.RunsOn(rollout.SpecCanary)
+	stable, _ := e.RunsOn(rollout.SpecStable)
 	c, s := canary.Weight, stable.Weight
 	if c+s == 0 { // without weights, each pod gets as many requests
 		c, s = canary.Replicas, stable.Replicas
 	}
-	if !has || !hasBoth || c == 0 || s == 0 {
+	if c == 0 || s == 0 {
 		return 0, noSplit
 	}
 	return float64(c) / float64(c+s), ""
@@ -202,13 +202,11 @@ func (s Detection) Text() string {
 	if s.Fix != "" {
 		return text + ": " + s.Fix
 	}
-	unit, per, above := "requests", "req", ""
+	unit, per := "requests", "req"
 	if s.By != "" {
 		unit, per = "distinct values of "+s.By, "new values"
 	}
-	if s.Histogram {
-		above = " above the bound near stable's 99th percentile"
-	}
+	above := map[bool]string{true: " above the bound near stable's 99th percentile"}[s.Histogram]
 	seen := fmt.Sprintf("%.3g%% → %.3g%%%s in 9 of 10 releases after %s", 100*s.Stable, 100*s.Found, above, s.After)
 	if s.Found == 0 {
 		seen = fmt.Sprintf("no difference from %.3g%%%s in 9 of 10 releases", 100*s.Stable, above)

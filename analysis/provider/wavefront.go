@@ -107,12 +107,10 @@ func wavefrontResult(body []byte, now float64, pair bool) (Result, error) {
 	}
 	switch n := len(values); {
 	case n == 0:
-		return result, nil
 	case n == 1 && !pair:
 		result.Value, result.Metadata["timestamps"], result.Metadata["drift"] = values[0], times[0], drifts[0]
 	default:
-		result.Value = values
-		result.Metadata["timestamps"] = "[" + strings.Join(times, ",") + "]"
+		result.Value, result.Metadata["timestamps"] = values, "["+strings.Join(times, ",")+"]"
 		result.Metadata["drift"] = "[" + strings.Join(drifts, ",") + "]"
 	}
 	return result, nil
