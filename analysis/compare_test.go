@@ -5,14 +5,29 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// judged judges a metric that shares its alpha with no other metric.
-func judged(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// cpuTime returns the CPU time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// begin starts a run at noon.
+func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
+
+// Judged judges a metric that shares its alpha with no other metric.
+func Judged(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got, _ := JudgeComparison(m, Alone(m), before, began, canary, stable, at)
 	return got
 }
@@ -92,7 +107,7 @@ func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", rollout.NoDataError, rollout.NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
 		for _, half := range [][2]any{{[]any{3.0}, []any{0.0, 100.0}}, {[]any{3.0, 100.0}, []any{1000.0}}, {[]any{3.0}, []any{3.0}}} {
-			if got := judged(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {
+			if got := Judged(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {
 				t.Errorf("onNoData %q, %v: %s (%s)", onNoData, half, got.Phase, got.Message)
 			}
 		}
@@ -122,7 +137,7 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := cpuTime()
 			m := Metric{Compare: &Compare{MaxIncrease: c.margin}}
-			if got := judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+			if got := Judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
 				t.Errorf("%s (%s), want %s", got.Phase, got.Message, c.want)
 			}
 			if took := cpuTime() - began; took > 5*time.Second {
@@ -149,7 +164,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	r := begin(m)
 	for range steps {
 		canary, stable := count(&c, perStep, share), count(&s, 9*perStep, stableShare)
-		if r = Record(r, m, judged(m, r.Metrics[0], noon, canary, stable, noon), nil); r.Phase.Done() {
+		if r = Record(r, m, Judged(m, r.Metrics[0], noon, canary, stable, noon), nil); r.Phase.Done() {
 			break
 		}
 	}
@@ -281,7 +296,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 	spent, m := 0.0, Metric{Compare: &Compare{Confidence: 0.9}}
 	for k := range 1000 {
-		got := judged(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
+		got := Judged(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
 		var p, allowed float64
 		if _, err := fmt.Sscanf(got.Message, "worse than stable by chance with a probability of %g, less than %g", &p, &allowed); err != nil {
 			t.Fatalf("%q: %v", got.Message, err)
@@ -304,8 +319,223 @@ func TestFewRequestsSayNothing(t *testing.T) {
 		"the new version": {few, enough, Pending}, "stable": {[]any{50.0, 50.0}, []any{0.0, 49.0}, Pending},
 		"neither": {[]any{50.0, 50.0}, enough, Failed},
 	} {
-		if got := judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+		if got := Judged(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
 			t.Errorf("few requests to %s: %s (%s), want %s", name, got.Phase, got.Message, c.want)
+		}
+	}
+}
+
+// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases, whose new version has the printed share of requests above
+// the bound of stable's 99th percentile. About nine of ten are rejected, after about the printed time.
+func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
+	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
+		m := ElapsedMetric(10*time.Second, 60)
+		m.Compare = &Compare{Histogram: true}
+		detection := DetectionOf(Setting{Metrics: []Metric{m}, Stable: 0.01, Rate: rate, Weight: 0.2})
+		simulate := func(share float64) (part float64, after time.Duration) {
+			var times []time.Duration
+			for i := range uint64(400) {
+				rng, run := rand.New(rand.NewPCG(i, 1)), begin(m)
+				var all [2][4]float64
+				for n := 1; !run.Phase.Done(); n++ {
+					at := noon.Add(time.Duration(n) * m.Interval)
+					var of [2]Histogram
+					for v, slow := range []float64{share, 0.01} {
+						sum := 0.0
+						for b, part := range []float64{0.5 / 0.99 * (1 - slow), 0.4 / 0.99 * (1 - slow), 0.09 / 0.99 * (1 - slow), slow} {
+							all[v][b] += float64(poisson(rng, 10*rate*[]float64{1, 4}[v]*part))
+							sum += all[v][b]
+							of[v] = append(of[v], Bucket{[]float64{0.1, 0.5, 1, math.Inf(1)}[b], sum})
+						}
+					}
+					got, look := JudgeComparison(m, Alone(m), run.Metrics[0], noon, of[0], of[1], at)
+					got, evidence := Weigh(m, run.Metrics[0].Evidence, look, noon, got, Alone(m))
+					if run = Record(run, m, got, evidence); run.Phase == Failed {
+						times = append(times, at.Sub(noon))
+					}
+				}
+			}
+			slices.Sort(times)
+			return float64(len(times)) / 400, append(times, 0)[len(times)/2]
+		}
+		part, after := simulate(detection.Found)
+		few, _ := simulate(detection.Blind)
+		t.Logf("%g/s: %+v; simulated: %.2f after %s, blind %.2f", rate, detection, part, after, few)
+		if math.Abs(part-0.9) > 0.15 || few > 0.25 || math.Abs(after.Seconds()/detection.After.Seconds()-1) > 0.15 {
+			t.Errorf("%g/s: %.2f are rejected after %s, printed %s; blind %.2f", rate, part, after, detection.After, few)
+		}
+	}
+}
+
+var inf = math.Inf(1)
+
+// TestHistogramOf checks which results are histograms, which mean no data, and which are errors.
+func TestHistogramOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		result any
+		want   Histogram
+		err    string
+	}{
+		"buckets":          {Histogram{{0.1, 3}, {0.5, 3}, {inf, 4.5}}, Histogram{{0.1, 3}, {0.5, 3}, {inf, 4.5}}, ""},
+		"only the total":   {Histogram{{inf, 0}}, Histogram{{inf, 0}}, ""},
+		"rounding errors":  {Histogram{{0.1, 1000}, {0.5, 999.9995}, {inf, 1001}}, Histogram{{0.1, 1000}, {0.5, 1000}, {inf, 1001}}, ""},
+		"nil":              {nil, nil, ""},
+		"no buckets":       {Histogram{}, Histogram{}, ""},
+		"no series":        {[]any{}, nil, ""},
+		"NaN":              {Histogram{{0.1, math.NaN()}, {inf, 4}}, nil, ""},
+		"NaN in the total": {Histogram{{0.1, 3}, {inf, math.NaN()}}, nil, ""},
+		"fewer in a larger bucket": {Histogram{{0.1, 1000}, {0.5, 999.998}, {inf, 1001}}, nil,
+			"le=0.5 (999.998) follows le=0.1 (1000): sum by (le)"},
+		"negative":  {Histogram{{0.1, -1}, {inf, 4}}, nil, "-1 is not a number of requests (le=0.1)"},
+		"infinite":  {Histogram{{0.1, 1}, {inf, inf}}, nil, "+Inf is not a number of requests (le=+Inf)"},
+		"twice":     {Histogram{{0.1, 1}, {0.1, 2}, {inf, 4}}, nil, "le=0.1 (2) follows le=0.1 (1): sum by (le)"},
+		"no number": {Histogram{{math.NaN(), 1}, {inf, 4}}, nil, "le=NaN (1) follows le=-Inf (0): sum by (le)"},
+		"no total":  {Histogram{{0.1, 1}, {0.5, 2}}, nil, `the bucket le="+Inf" is missing: the query must return all buckets`},
+		"numbers":   {[]any{1.0, 2.0}, nil, "[1 2] is not a histogram"},
+		"a number":  {3.0, nil, "3 is not a histogram"},
+		"a text":    {"x", nil, "x is not a histogram"},
+	} {
+		got, err := histogramOf(c.result)
+		compare.CheckNamed(t, name, c.want, got)
+		if text := ""; err != nil {
+			text = err.Error()
+			compare.CheckNamed(t, name, c.err, text)
+		} else if c.err != "" {
+			t.Errorf("%s: no error, want %s", name, c.err)
+		}
+	}
+	given := Histogram{{0.1, 1000}, {0.5, 999.9999}, {inf, 1001}}
+	if _, err := histogramOf(given); err != nil || given[1].Count != 999.9999 {
+		t.Errorf("the given histogram is changed to %v (error %v)", given, err)
+	}
+}
+
+// TestBounds checks which bounds are nearest to the median, the 90th and the 99th percentile.
+func TestBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    Histogram
+		want []float64
+	}{
+		"nearest":          {Histogram{{0.1, 20}, {0.2, 55}, {0.3, 85}, {0.4, 94}, {0.5, 98}, {1, 100}, {inf, 100}}, []float64{0.2, 0.4, 0.5}},
+		"the lower of two": {Histogram{{0.1, 25}, {0.2, 75}, {0.3, 90}, {0.4, 99}, {0.5, 99}, {inf, 100}}, []float64{0.1, 0.3, 0.4}},
+		"distinct":         {Histogram{{0.1, 999}, {0.2, 1000}, {0.3, 1000}, {0.4, 1000}, {inf, 1000}}, []float64{0.1, 0.2, 0.3}},
+		"out of order":     {Histogram{{0.1, 40}, {0.2, 89}, {0.3, 91}, {inf, 100}}, []float64{0.1, 0.2, 0.3}},
+		"two":              {Histogram{{0.1, 40}, {0.2, 89}, {inf, 100}}, []float64{0.1, 0.2}},
+		"one":              {Histogram{{0.1, 40}, {inf, 100}}, []float64{0.1}},
+		"all are slower":   {Histogram{{0.1, 0}, {0.2, 0}, {0.3, 60}, {0.4, 100}, {inf, 100}}, []float64{0.3, 0.4}},
+		"above all bounds": {Histogram{{0.1, 0}, {inf, 100}}, nil},
+		"no requests":      {Histogram{{0.1, 0}, {0.2, 0}, {inf, 0}}, nil},
+		"only the total":   {Histogram{{inf, 100}}, nil},
+		"no data":          {nil, nil},
+	} {
+		compare.CheckNamed(t, name, c.want, bounds(c.h))
+	}
+}
+
+// TestSlower checks the requests above a bound, and which bounds a histogram cannot answer.
+func TestSlower(t *testing.T) {
+	classic := Histogram{{0.1, 60}, {0.25, 90}, {1, 90}, {inf, 100}}
+	native := Histogram{{1, 0}, {1.0625, 40}, {1.125, 80}, {1.4, 80}, {1.5, 100}, {inf, 100}}
+	type answer struct {
+		bad, all int
+		ok       bool
+	}
+	for name, c := range map[string]struct {
+		h     Histogram
+		bound float64
+		want  answer
+	}{
+		"a bound":                    {classic, 0.1, answer{40, 100, true}},
+		"the total":                  {classic, inf, answer{0, 100, true}},
+		"between two bounds":         {classic, 0.2, answer{}},
+		"below the first bound":      {classic, 0.05, answer{}},
+		"above the last bound":       {classic, 2, answer{}},
+		"in a bucket without any":    {classic, 0.5, answer{10, 100, true}},
+		"a native bound":             {native, 1.0625, answer{60, 100, true}},
+		"below all requests":         {native, 0.5, answer{100, 100, true}},
+		"above all requests":         {native, 3, answer{0, 100, true}},
+		"half of a narrow bucket":    {native, 1.03125, answer{80, 100, true}},
+		"a quarter":                  {native, 1.078125, answer{50, 100, true}},
+		"in a gap":                   {native, 1.3, answer{20, 100, true}},
+		"a narrow bucket below zero": {Histogram{{-1.1, 0}, {-1, 40}, {inf, 100}}, -1.05, answer{}},
+		"rounded":                    {Histogram{{0.1, 60.4}, {inf, 100.6}}, 0.1, answer{40, 101, true}},
+		"none":                       {Histogram{{0.1, 0}, {inf, 0.4}}, 0.1, answer{0, 0, true}},
+		"no data":                    {nil, 0.1, answer{}},
+	} {
+		var got answer
+		got.bad, got.all, got.ok = c.h.slower(c.bound)
+		compare.CheckNamed(t, name, c.want, got)
+	}
+}
+
+// randomHistogram returns a histogram of whole requests with the given bounds and +Inf.
+func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
+	count := 0.0
+	for _, bound := range append(slices.Clone(bounds), inf) {
+		if rng.IntN(3) > 0 {
+			count += float64(rng.IntN(1000))
+		}
+		h = append(h, Bucket{bound, count})
+	}
+	return h
+}
+
+// FuzzHistogram checks that fewer requests are above a larger bound, that the requests of two histograms add up, and that each of the
+// histogram's own bounds has an answer.
+func FuzzHistogram(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		var own []float64
+		for bound := rng.Float64(); len(own) < rng.IntN(20); bound *= 1.01 + 0.2*rng.Float64() {
+			own = append(own, bound)
+		}
+		a, b := randomHistogram(rng, own), randomHistogram(rng, own)
+		sum := slices.Clone(a)
+		for i := range sum {
+			sum[i].Count += b[i].Count
+		}
+		if got, err := histogramOf(sum); err != nil || !slices.Equal(got, sum) {
+			t.Fatalf("%v becomes %v (error %v)", sum, got, err)
+		}
+		tries := append(bounds(sum), own...)
+		for range 20 {
+			tries = append(tries, 10*rng.Float64())
+		}
+		slices.Sort(tries)
+		before := math.MaxInt
+		for _, bound := range tries {
+			bad, all, ok := a.slower(bound)
+			isOwn := slices.Contains(own, bound)
+			if !ok && isOwn || bad < 0 || bad > all || ok && bad > before {
+				t.Fatalf("%d of %d are slower than %v (%v), after %d: %v", bad, all, bound, ok, before, a)
+			}
+			if ok {
+				before = bad
+			}
+			badB, allB, _ := b.slower(bound)
+			if bothBad, bothAll, _ := sum.slower(bound); isOwn && (bothBad != bad+badB || bothAll != all+allB) {
+				t.Fatalf("at %v, %d of %d and %d of %d add up to %d of %d", bound, bad, all, badB, allB, bothBad, bothAll)
+			}
+		}
+		if three := bounds(sum); len(three) > 3 || !slices.IsSorted(three) || len(slices.Compact(slices.Clone(three))) != len(three) {
+			t.Fatalf("the bounds are %v", three)
+		}
+	})
+}
+
+// TestNarrowBuckets checks the error of interpolation in the widest bucket. If the number of slower requests falls by the eighth power of
+// the latency, as with p99 at 1.33 times p90, the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.
+func TestNarrowBuckets(t *testing.T) {
+	const requests, power = 1e9, 8
+	share := func(bound float64) float64 { return math.Pow(bound, -power) }
+	h := Histogram{{1, 0}, {narrow, requests * (1 - share(narrow))}, {inf, requests}}
+	for bound := 1.01; bound < narrow; bound += 0.01 {
+		bad, _, ok := h.slower(bound)
+		if ratio := float64(bad) / (requests * share(bound)); !ok || ratio < 1 || ratio > 1.1 {
+			t.Errorf("at %.2f, %d requests are slower, %.3f times the true number", bound, bad, ratio)
 		}
 	}
 }

@@ -1,9 +1,10 @@
-package analysis
+package analysis_test
 
 import (
 	"fmt"
 	"testing"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -25,7 +26,7 @@ func TestDifference(t *testing.T) {
 		{5, 10, 0, 0, "0.0000: -1.0000 to 1.0000"},
 		{11, 10, -1, 20, "1.0000: 0.6791 to 1.0000"},
 	} {
-		estimate, low, high := Difference(c.canaryBad, c.canaryAll, c.stableBad, c.stableAll)
+		estimate, low, high := analysis.Difference(c.canaryBad, c.canaryAll, c.stableBad, c.stableAll)
 		name := fmt.Sprintf("%d/%d and %d/%d", c.canaryBad, c.canaryAll, c.stableBad, c.stableAll)
 		compare.CheckNamed(t, name, c.want, fmt.Sprintf("%.4f: %.4f to %.4f", estimate, low, high))
 	}

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elapsedMetric returns a comparison whose query covers the time since the present weight was reached.
-func elapsedMetric(interval time.Duration, count int) Metric {
+// ElapsedMetric returns a comparison whose query covers the time since the present weight was reached.
+func ElapsedMetric(interval time.Duration, count int) Metric {
 	return Metric{Name: "errors", Interval: interval, Count: count, Compare: &Compare{}, OnNoData: rollout.NoDataWait, Retention: 10,
 		ConsecutiveErrorLimit: 4, Config: map[string]any{"query": "sum(increase(x[{{elapsed}}s]))"}}
 }
@@ -38,7 +38,7 @@ func TestSequentialTestFindsBadReleases(t *testing.T) {
 		{10 * time.Second, 60, 20, 0.02, 0.04, 390, 400, 1200, 1900},
 		{time.Minute, 60, 20, 0.02, 0.03, 390, 400, 4000, 6500},
 	} {
-		s := Setting{Metrics: []Metric{elapsedMetric(row.interval, row.count)}, Stable: row.stable, Canary: row.canary, Rate: row.rate,
+		s := Setting{Metrics: []Metric{ElapsedMetric(row.interval, row.count)}, Stable: row.stable, Canary: row.canary, Rate: row.rate,
 			Weight: 0.2}
 		got := Simulate(s, runs, 1)
 		t.Logf("%s × %d, %g/s, %g → %g: %+v", row.interval, row.count, row.rate, row.stable, row.canary, got)
@@ -61,7 +61,7 @@ func TestGoodReleasesPass(t *testing.T) {
 	for _, metrics := range []int{1, 8} {
 		s := Setting{Stable: 0.02, Canary: 0.02, Rate: 20, Weight: 0.2}
 		for range metrics {
-			m := elapsedMetric(10*time.Second, 60)
+			m := ElapsedMetric(10*time.Second, 60)
 			m.Name += string(rune('a' + len(s.Metrics)))
 			s.Metrics = append(s.Metrics, m)
 		}
@@ -152,7 +152,7 @@ func looked(m Metric, before *Sequential, since time.Time, looks ...[4]int) *Seq
 // TestIncrements checks which requests a look adds: only requests since the last look, since the last change of the weight, or since the
 // counters restarted.
 func TestIncrements(t *testing.T) {
-	m := elapsedMetric(time.Minute, 10)
+	m := ElapsedMetric(time.Minute, 10)
 	release := m
 	release.Config = map[string]any{"query": "sum(increase(x[{{release.elapsed}}s]))"}
 	later := noon.Add(time.Hour)
@@ -198,7 +198,7 @@ func latencies(requests int, mean float64) Histogram {
 // TestLatencies judges growing histograms of both versions. Only a slower version is rejected. Equal latency with half of the traffic is
 // not, and neither are histograms without requests or with other buckets.
 func TestLatencies(t *testing.T) {
-	m := elapsedMetric(10*time.Second, 60)
+	m := ElapsedMetric(10*time.Second, 60)
 	m.Compare.Histogram = true
 	coarse := func(n int, mean float64) Histogram {
 		return slices.DeleteFunc(latencies(n, mean), func(b Bucket) bool { return b.Bound > 0.01 && b.Bound < 5 })
@@ -276,7 +276,7 @@ const zeros = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // BenchmarkLooks judges 1,000 comparisons.
 func BenchmarkLooks(b *testing.B) {
-	m := elapsedMetric(time.Minute, 0)
+	m := ElapsedMetric(time.Minute, 0)
 	before, family := looked(m, nil, noon, [4]int{20, 1000, 80, 4000}), Alone(m)
 	for b.Loop() {
 		for range 1000 {
@@ -312,7 +312,7 @@ func TestMissingRequests(t *testing.T) {
 		"most, in the window of the release": {release, false, 0.4, 1, 0, false},
 		"most, in a watch":                   {elapsed, true, 0.4, 1, 0, false},
 	} {
-		m := elapsedMetric(10*time.Second, 60)
+		m := ElapsedMetric(10*time.Second, 60)
 		m.Config = map[string]any{"query": tc.query}
 		m.Compare.MaxIncrease, m.Compare.Before = tc.increase, tc.before
 		failed, most := 0, 0.0
@@ -339,7 +339,8 @@ func (s *sample) keep(part float64) {
 }
 
 // rejectedAt simulates a release with 1,000 requests at each look, whose failures are worse times as many as stable's. Without a margin,
-// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release, or 0.
+// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release,
+// or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := []Look{{}} // at each look, the requests since the release began
@@ -396,7 +397,7 @@ func TestPartialAnswersAtRandom(t *testing.T) {
 		return rejected, looks
 	}
 	for _, query := range []string{"{{elapsed}}", "{{release.elapsed}}"} {
-		m := elapsedMetric(10*time.Second, 60)
+		m := ElapsedMetric(10*time.Second, 60)
 		m.Config = map[string]any{"query": query}
 		_, whole := simulate(m, releases/5, 1.5, 1)
 		for _, part := range []float64{0, 0.4, 0.6, 0.8, 0.9, -1} { // of the requests that the server still has; -1: at random
@@ -424,7 +425,7 @@ func TestMissingRequestsBeginAWindow(t *testing.T) {
 		"since the release": {func(m *Metric) { m.Config = map[string]any{"query": "{{release.elapsed}}"} }, false},
 		"in a watch":        {func(m *Metric) { m.Compare.Before = true }, false},
 	} {
-		m := elapsedMetric(time.Minute, 10)
+		m := ElapsedMetric(time.Minute, 10)
 		tc.change(&m)
 		before := looked(m, nil, noon, [4]int{0, 0, 0, 0}, [4]int{5, 100, 3, 400})
 		want := *before
@@ -444,7 +445,7 @@ func TestMissingRequestsBeginAWindow(t *testing.T) {
 // TestOtherVersion checks that the texts of a comparison name the version that the new version is compared with.
 func TestOtherVersion(t *testing.T) {
 	for name, before := range map[string]bool{"stable": false, "the version before": true} {
-		rate, latency := elapsedMetric(time.Minute, 10), elapsedMetric(time.Minute, 10)
+		rate, latency := ElapsedMetric(time.Minute, 10), ElapsedMetric(time.Minute, 10)
 		rate.Compare, latency.Compare = &Compare{Before: before}, &Compare{Before: before, Histogram: true}
 		texts := func(m Metric, canary, stable any) (all [2]string) {
 			got, look := JudgeComparison(m, Alone(m), Progress{}, noon, canary, stable, noon.Add(time.Minute))
@@ -470,7 +471,7 @@ func TestOtherVersion(t *testing.T) {
 // TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests:
 // the evidence begins anew, and the metric measures on.
 func TestChangedComparison(t *testing.T) {
-	rate, latency := elapsedMetric(time.Minute, 10), elapsedMetric(time.Minute, 10)
+	rate, latency := ElapsedMetric(time.Minute, 10), ElapsedMetric(time.Minute, 10)
 	latency.Compare = &Compare{Histogram: true}
 	look := func(m Metric, before *Sequential) (Measurement, *Sequential) {
 		canary, stable := any([]any{5.0, 100.0}), any([]any{3.0, 400.0})
@@ -494,7 +495,7 @@ func TestChangedComparison(t *testing.T) {
 // TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend fails after the new version
 // got more requests, so more of its requests fail than of stable's. That must not reject the release.
 func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
-	m := elapsedMetric(time.Minute, 10)
+	m := ElapsedMetric(time.Minute, 10)
 	m.Config = map[string]any{"query": "{{release.elapsed}}"}
 	var evidence *Sequential
 	for i, c := range []struct {
@@ -516,7 +517,7 @@ func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
 // TestMissingBadRequests checks an answer that has all requests but lacks stable's bad requests of an earlier answer, such as from a server
 // that lost a shard. The answer rejects no version.
 func TestMissingBadRequests(t *testing.T) {
-	m := elapsedMetric(time.Minute, 10)
+	m := ElapsedMetric(time.Minute, 10)
 	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})
 	look := func(canary, stable [2]float64, before *Sequential, since time.Time) (Measurement, *Sequential) {
 		got, l := JudgeComparison(m, Alone(m), Progress{Count: 1}, noon, []any{canary[0], canary[1]}, []any{stable[0], stable[1]},
@@ -535,7 +536,7 @@ func TestMissingBadRequests(t *testing.T) {
 
 // TestEvidenceOfOthers checks the message of a metric that fails because of the evidence of the release's other metrics.
 func TestEvidenceOfOthers(t *testing.T) {
-	m := elapsedMetric(time.Minute, 10)
+	m := ElapsedMetric(time.Minute, 10)
 	got, _ := Weigh(m, nil, &Look{canary: sample{1, 100}, stable: sample{4, 400}}, noon, Measurement{Phase: Successful},
 		Family{Compared: 2, Sequential: 2, Others: 10_000})
 	compare.Check(t, "worse than stable: evidence 0.45, release 5,000 of 2,000", got.Message)

@@ -1,4 +1,4 @@
-package analysis
+package analysis_test
 
 import (
 	"errors"
@@ -11,14 +11,15 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // templates parses AnalysisTemplates by name. Names that begin with cluster- are ClusterAnalysisTemplates.
-func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Template {
+func templates(t *testing.T, specs map[string]string) func(analysis.TemplateRef) *analysis.Template {
 	t.Helper()
-	all := map[TemplateRef]*Template{}
+	all := map[analysis.TemplateRef]*analysis.Template{}
 	for name, text := range specs {
 		var spec any
 		if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
@@ -28,13 +29,13 @@ func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Templat
 		if scoped {
 			kind = "ClusterAnalysisTemplate"
 		}
-		read, err := ParseTemplate(rollout.Ref{Kind: kind, Name: name}, spec)
+		read, err := analysis.ParseTemplate(rollout.Ref{Kind: kind, Name: name}, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[TemplateRef{name, scoped}] = read
+		all[analysis.TemplateRef{name, scoped}] = read
 	}
-	return func(ref TemplateRef) *Template { return all[ref] }
+	return func(ref analysis.TemplateRef) *analysis.Template { return all[ref] }
 }
 
 const (
@@ -44,9 +45,9 @@ const (
 
 // TestInstantiate checks that arguments are filled in, templates are merged, and defaults are set.
 func TestInstantiate(t *testing.T) {
-	metric := func(name, url string, change func(*Metric)) Metric {
-		m := Metric{Name: name, Provider: "web", Config: map[string]any{"url": url}, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10,
-			Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
+	metric := func(name, url string, change func(*analysis.Metric)) analysis.Metric {
+		m := analysis.Metric{Name: name, Provider: "web", Config: map[string]any{"url": url}, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10,
+			Secrets: map[string]analysis.SecretRef{}, Pods: map[string]string{}}
 		if change != nil {
 			change(&m)
 		}
@@ -54,68 +55,69 @@ func TestInstantiate(t *testing.T) {
 	}
 	const unfilled = "http://m/{{args.path}}"
 	for name, c := range map[string]struct {
-		a     string            // the template that the Rollout references
-		below map[string]string // further templates
-		also  []TemplateRef     // further references of the Rollout
-		given Values
-		want  []Metric
+		a     string                 // the template that the Rollout references
+		below map[string]string      // further templates
+		also  []analysis.TemplateRef // further references of the Rollout
+		given analysis.Values
+		want  []analysis.Metric
 	}{
 		"defaults": {a: "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
-			want: []Metric{metric("m", "http://m/x", nil)}},
+			want: []analysis.Metric{metric("m", "http://m/x", nil)}},
 		"one measurement needs no interval": {a: "{metrics: [{name: m, count: 1, " + simple + "}]}",
-			want: []Metric{metric("m", "u", nil)}},
+			want: []analysis.Metric{metric("m", "u", nil)}},
 		"the Rollout's value goes before the template's": {a: "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
-			given: Values{Plain: map[string]string{"path": "y", "other": "z"}}, want: []Metric{metric("m", "http://m/y", nil)}},
+			given: analysis.Values{Plain: map[string]string{"path": "y", "other": "z"}}, want: []analysis.Metric{metric("m", "http://m/y", nil)}},
 		"numbers, durations and conditions out of arguments": {
 			a: `{args: [{name: times, value: "3"}, {name: limit, value: "0.05"}, {name: each, value: 20s}], ` +
 				`metrics: [{name: m, count: "{{args.times}}", failureLimit: "{{ args.times }}", interval: "{{args.each}}", initialDelay: 1m, ` +
 				`successCondition: "result < {{args.limit}}", ` + simple + `}]}`,
-			want: []Metric{metric("m", "u", func(m *Metric) {
+			want: []analysis.Metric{metric("m", "u", func(m *analysis.Metric) {
 				m.Count, m.FailureLimit, m.Interval, m.InitialDelay = 3, 3, 20*time.Second, time.Minute
 				m.SuccessCondition = "result < 0.05"
 			})},
 		},
 		"a value from a Secret stays as it is": {
-			a:    "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}",
-			want: []Metric{metric("m", unfilled, func(m *Metric) { m.Secrets = map[string]SecretRef{"path": {Name: "s", Key: "k"}} })},
+			a: "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}",
+			want: []analysis.Metric{metric("m", unfilled,
+				func(m *analysis.Metric) { m.Secrets = map[string]analysis.SecretRef{"path": {Name: "s", Key: "k"}} })},
 		},
 		"and so is a version's hash": {a: "{args: [{name: path}], metrics: [{name: m, " + web + "}]}",
-			given: Values{Pods: map[string]string{"path": "Latest"}},
-			want:  []Metric{metric("m", unfilled, func(m *Metric) { m.Pods = map[string]string{"path": "Latest"} })}},
+			given: analysis.Values{Pods: map[string]string{"path": "Latest"}},
+			want:  []analysis.Metric{metric("m", unfilled, func(m *analysis.Metric) { m.Pods = map[string]string{"path": "Latest"} })}},
 		"templates of templates, each once": {
 			a: "{templates: [{templateName: b}, {templateName: cluster-c, clusterScope: true}], metrics: [{name: a, " + simple + "}]}",
 			below: map[string]string{
 				"b":         "{templates: [{templateName: cluster-c, clusterScope: true}], metrics: [{name: b, " + simple + "}]}",
 				"cluster-c": "{metrics: [{name: c, " + simple + "}]}",
 			},
-			also: []TemplateRef{{"b", false}},
-			want: []Metric{metric("a", "u", nil), metric("b", "u", nil), metric("c", "u", nil)},
+			also: []analysis.TemplateRef{{"b", false}},
+			want: []analysis.Metric{metric("a", "u", nil), metric("b", "u", nil), metric("c", "u", nil)},
 		},
 		"rules name metrics by expressions": {
 			a: "{dryRun: [{metricName: lat.*}], measurementRetention: [{metricName: errors, limit: 20}, " +
 				"{metricName: .*, limit: 15}], metrics: [{name: errors, " + simple + "}, {name: latency, " + simple + "}]}",
-			want: []Metric{metric("errors", "u", func(m *Metric) { m.Retention = 20 }),
-				metric("latency", "u", func(m *Metric) { m.Retention, m.DryRun = 15, true })},
+			want: []analysis.Metric{metric("errors", "u", func(m *analysis.Metric) { m.Retention = 20 }),
+				metric("latency", "u", func(m *analysis.Metric) { m.Retention, m.DryRun = 15, true })},
 		},
 		"an interval without a count goes on": {a: "{metrics: [{name: m, interval: 1m, " + simple + "}]}",
-			want: []Metric{metric("m", "u", func(m *Metric) { m.Count, m.Interval = 0, time.Minute })}},
+			want: []analysis.Metric{metric("m", "u", func(m *analysis.Metric) { m.Count, m.Interval = 0, time.Minute })}},
 		"a start": {a: "{metrics: [{name: m, startWhen: len(result) == 2, " + simple + "}]}",
-			want: []Metric{metric("m", "u", func(m *Metric) { m.StartWhen = "len(result) == 2" })}},
+			want: []analysis.Metric{metric("m", "u", func(m *analysis.Metric) { m.StartWhen = "len(result) == 2" })}},
 		"a comparison": {
 			a: "{metrics: [{name: m, minSamples: 50, onNoData: wait, compare: {to: stable, " +
 				"maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: '{{args.hash}}'}}}], args: [{name: hash}]}",
-			given: Values{Pods: map[string]string{"hash": "Latest"}},
-			want: []Metric{metric("m", "{{args.hash}}", func(m *Metric) {
+			given: analysis.Values{Pods: map[string]string{"hash": "Latest"}},
+			want: []analysis.Metric{metric("m", "{{args.hash}}", func(m *analysis.Metric) {
 				m.Pods = map[string]string{"hash": "Latest"}
 				m.MinSamples, m.OnNoData = 50, rollout.NoDataWait
-				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
+				m.Compare = &analysis.Compare{MaxIncrease: 0.01, Confidence: 0.99}
 			})},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			specs := map[string]string{"a": c.a}
 			maps.Copy(specs, c.below)
-			got, err := Instantiate(templates(t, specs), append([]TemplateRef{{"a", false}}, c.also...), c.given, nil)
+			got, err := analysis.Instantiate(templates(t, specs), append([]analysis.TemplateRef{{"a", false}}, c.also...), c.given, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +136,7 @@ func TestInstantiateChecksProviders(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := Instantiate(find, []TemplateRef{{"a", false}}, Values{}, check)
+	_, err := analysis.Instantiate(find, []analysis.TemplateRef{{"a", false}}, analysis.Values{}, check)
 	var got *rollout.InvalidError
 	if !errors.As(err, &got) {
 		t.Fatalf("error %v, want an InvalidError", err)
@@ -147,16 +149,16 @@ func TestInstantiateChecksProviders(t *testing.T) {
 func TestMissingTemplate(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, " + simple + "}]}"})
 	for name, c := range map[string]struct {
-		ref   TemplateRef
+		ref   analysis.TemplateRef
 		about rollout.Ref
 		field string
 	}{
-		"by the Rollout":   {TemplateRef{"b", false}, rollout.Ref{}, "templates"},
-		"by a template":    {TemplateRef{"a", false}, rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, "spec.templates"},
-		"of the cluster's": {TemplateRef{"b", true}, rollout.Ref{}, "templates"},
+		"by the Rollout":   {analysis.TemplateRef{"b", false}, rollout.Ref{}, "templates"},
+		"by a template":    {analysis.TemplateRef{"a", false}, rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, "spec.templates"},
+		"of the cluster's": {analysis.TemplateRef{"b", true}, rollout.Ref{}, "templates"},
 	} {
 		var invalid *rollout.InvalidError
-		_, err := Instantiate(find, []TemplateRef{c.ref}, Values{}, nil)
+		_, err := analysis.Instantiate(find, []analysis.TemplateRef{c.ref}, analysis.Values{}, nil)
 		if !errors.As(err, &invalid) || invalid.About != c.about || invalid.Field != c.field {
 			t.Errorf("%s: %#v, want %v of %v", name, err, c.field, c.about)
 		}
@@ -168,10 +170,10 @@ func TestMissingTemplate(t *testing.T) {
 func TestMistakesHaveOneMessage(t *testing.T) {
 	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], ` +
 		`metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", ` + simple + `}]}`})
-	for _, given := range []Values{{}, {Plain: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}}} {
+	for _, given := range []analysis.Values{{}, {Plain: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}}} {
 		messages := map[string]bool{}
 		for range 50 {
-			_, err := Instantiate(find, []TemplateRef{{"a", false}}, given, nil)
+			_, err := analysis.Instantiate(find, []analysis.TemplateRef{{"a", false}}, given, nil)
 			messages[fmt.Sprint(err)] = true
 		}
 		if len(messages) != 1 || messages["<nil>"] {
@@ -182,7 +184,7 @@ func TestMistakesHaveOneMessage(t *testing.T) {
 
 // TestUnknownArguments checks that a placeholder of an undeclared argument is an error in any text, and is not sent to a provider.
 func TestUnknownArguments(t *testing.T) {
-	values := Values{Plain: map[string]string{"path": "p"}}
+	values := analysis.Values{Plain: map[string]string{"path": "p"}}
 	for name, v := range map[string]any{
 		"a text":  "{{args.nope}}",
 		"a list":  []any{"{{args.path}}", "{{args.nope}}"},
@@ -190,11 +192,11 @@ func TestUnknownArguments(t *testing.T) {
 		"below":   map[string]any{"a": []any{map[string]any{"b": "x {{ args.nope }}"}}},
 	} {
 		var invalid *rollout.InvalidError
-		if filled, err := fill(v, values, "f"); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "args.nope") {
+		if filled, err := analysis.Fill(v, values, "f"); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "args.nope") {
 			t.Errorf("%s: %v, %v", name, filled, err)
 		}
 	}
-	got, err := fill([]any{"{{args.path}}", map[string]any{"a": "x{{ args.path }}"}, 3}, values, "f")
+	got, err := analysis.Fill([]any{"{{args.path}}", map[string]any{"a": "x{{ args.path }}"}, 3}, values, "f")
 	if diff := compare.Diff([]any{"p", map[string]any{"a": "xp"}, 3}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -209,13 +211,13 @@ func TestEachTemplateIsReadOnce(t *testing.T) {
 		specs[fmt.Sprint("t", i)] = fmt.Sprintf("{templates: [{templateName: t%d}, {templateName: t%d}]}", i+1, i+1)
 	}
 	find, looks := templates(t, specs), 0
-	counting := func(ref TemplateRef) *Template {
+	counting := func(ref analysis.TemplateRef) *analysis.Template {
 		if looks++; looks > 10*n {
 			t.Fatal("templates are read again and again")
 		}
 		return find(ref)
 	}
-	metrics, err := Instantiate(counting, []TemplateRef{{"t0", false}, {"t1", false}}, Values{}, nil)
+	metrics, err := analysis.Instantiate(counting, []analysis.TemplateRef{{"t0", false}, {"t1", false}}, analysis.Values{}, nil)
 	if err != nil || len(metrics) != 1 {
 		t.Errorf("%d metrics, error %v, want only the last template's", len(metrics), err)
 	}
@@ -236,11 +238,12 @@ func FuzzParseTemplate(f *testing.F) {
 		if yaml.Unmarshal([]byte(text), &spec) != nil {
 			return
 		}
-		read, err := ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "t"}, spec)
+		read, err := analysis.ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "t"}, spec)
 		if err != nil {
 			return
 		}
-		metrics, err := Instantiate(func(TemplateRef) *Template { return read }, []TemplateRef{{"t", false}}, Values{}, nil)
+		metrics, err := analysis.Instantiate(func(analysis.TemplateRef) *analysis.Template { return read }, []analysis.TemplateRef{{"t", false}},
+			analysis.Values{}, nil)
 		for _, m := range metrics {
 			if err != nil || m.Name == "" || m.Provider == "" || m.Count < 0 || m.Interval < 0 || m.Retention < 1 {
 				t.Errorf("metric %+v, error %v", m, err)
@@ -381,14 +384,14 @@ func TestRefused(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(c.a), &spec); err != nil {
 				t.Fatal(err)
 			}
-			a, err := ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, spec)
+			a, err := analysis.ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, spec)
 			if err == nil {
-				_, err = Instantiate(func(ref TemplateRef) *Template {
-					if ref == (TemplateRef{TemplateName: "a"}) {
+				_, err = analysis.Instantiate(func(ref analysis.TemplateRef) *analysis.Template {
+					if ref == (analysis.TemplateRef{TemplateName: "a"}) {
 						return a
 					}
 					return find(ref)
-				}, []TemplateRef{{"a", false}}, Values{
+				}, []analysis.TemplateRef{{"a", false}}, analysis.Values{
 					Plain: map[string]string{"region": "eu"}, Pods: map[string]string{"hash": "Latest", "stable": "Stable"}}, nil)
 			}
 			got := fmt.Sprint("no InvalidError: ", err)
@@ -401,13 +404,13 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Instantiate(templates(t, nil), nil, Values{}, nil); err == nil ||
+	if _, err := analysis.Instantiate(templates(t, nil), nil, analysis.Values{}, nil); err == nil ||
 		!strings.Contains(err.Error(), "the templates have no metric") {
 		t.Errorf("of no template: %v", err)
 	}
-	values, err := arguments([]*Template{{Spec: TemplateSpec{Args: []Arg{{Name: "s"}}}}},
-		Values{Secrets: map[string]SecretRef{"s": {Name: "n", Key: "k"}}})
-	if err != nil || values.Secrets["s"] != (SecretRef{Name: "n", Key: "k"}) || len(values.Plain) > 0 {
+	values, err := analysis.Arguments([]*analysis.Template{{Spec: analysis.TemplateSpec{Args: []analysis.Arg{{Name: "s"}}}}},
+		analysis.Values{Secrets: map[string]analysis.SecretRef{"s": {Name: "n", Key: "k"}}})
+	if err != nil || values.Secrets["s"] != (analysis.SecretRef{Name: "n", Key: "k"}) || len(values.Plain) > 0 {
 		t.Errorf("a Secret that is given: %+v, %v", values, err)
 	}
 }

@@ -1,4 +1,4 @@
-package analysis
+package analysis_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
 )
 
 // cpuTime returns the CPU time that this process has used.
@@ -59,7 +61,7 @@ func TestConditionsEnd(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := cpuTime()
-			_, _ = holds(c.condition, c.result)
+			_, _ = analysis.Holds(c.condition, c.result)
 			runtime.ReadMemStats(&after)
 			if took := cpuTime() - began; took > 20*time.Second {
 				t.Errorf("it took %s of CPU", took)
@@ -93,7 +95,7 @@ func TestConditionsHaveRoom(t *testing.T) {
 		"any(map(result, {.values[0] + 1}), {# == 2})":   rows,
 		"let r = result; asFloat(r) * 2 > 1":             "0.75",
 	} {
-		if is, err := holds(condition, result); err != nil || !is {
+		if is, err := analysis.Holds(condition, result); err != nil || !is {
 			t.Errorf("%s is %t: %v", condition, is, err)
 		}
 	}

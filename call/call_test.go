@@ -1,4 +1,4 @@
-package call
+package call_test
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
 
-func newCaller() *Caller {
-	return &Caller{Client: Clients(), Secrets: &Secrets{}, Tries: 4, Backoff: time.Millisecond}
+func newCaller() *call.Caller {
+	return &call.Caller{Client: call.Clients(), Secrets: &call.Secrets{}, Tries: 4, Backoff: time.Millisecond}
 }
 
 // serve starts a server with a handler and returns the server's URL.
@@ -34,7 +35,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 
 // scripted starts a server that responds with the given statuses in order, and then repeats the last status. It returns a request to the
 // server, and a counter of received requests.
-func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
+func scripted(t *testing.T, after string, statuses ...int) (call.Request, *atomic.Int64) {
 	t.Helper()
 	asked := &atomic.Int64{}
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -46,7 +47,7 @@ func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int
 		w.Header().Set("Date", testNow.Format(http.TimeFormat))
 		w.WriteHeader(status)
 	})
-	return Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
+	return call.Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
 }
 
 // TestWhatIsTriedAgain checks that requests are retried after transient errors. A request with Once is retried only if the server has
@@ -92,9 +93,9 @@ func TestWhatIsTriedAgain(t *testing.T) {
 
 // TestNobodyListens checks that the error of a refused connection is transient and undone, so that Do may retry even requests with Once.
 func TestNobodyListens(t *testing.T) {
-	var failed *Error
-	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
-	if !errors.As(err, &failed) || !failed.undone || !failed.Passes || failed.Message != "dial: connect: connection refused" {
+	var failed *call.Error
+	_, err := newCaller().Do(t.Context(), call.Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
+	if !errors.As(err, &failed) || !failed.IsUndone() || !failed.Passes || failed.Message != "dial: connect: connection refused" {
 		t.Errorf("got %+v", failed)
 	}
 }
@@ -106,7 +107,7 @@ func TestNoTimeForAnotherTry(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // long enough for one request, and shorter than the pause of 10 s
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
-	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 503 || asked.Load() != 1 {
+	if failed, is := errors.AsType[*call.Error](err); !is || failed.Status != 503 || asked.Load() != 1 {
 		t.Errorf("asked %d times, got %v", asked.Load(), err)
 	}
 }
@@ -115,13 +116,13 @@ func TestNoAnswerInTime(t *testing.T) {
 	address := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := newCaller().Do(ctx, Request{Method: http.MethodGet, Base: address})
+	_, err := newCaller().Do(ctx, call.Request{Method: http.MethodGet, Base: address})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": there was no answer in time") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
-	_, err = newCaller().Do(ctx, Request{Method: http.MethodGet, Base: address})
+	_, err = newCaller().Do(ctx, call.Request{Method: http.MethodGet, Base: address})
 	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": it was cancelled") {
 		t.Errorf("got %v", err)
 	}
@@ -138,7 +139,7 @@ func TestWhatIsSent(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "done")
 	})
-	a, err := newCaller().Do(t.Context(), Request{
+	a, err := newCaller().Do(t.Context(), call.Request{
 		Method: http.MethodPut, Base: address + "/base?a=1#fragment", Path: "/x%2Fy", Query: url.Values{"b": {"2 3"}},
 		Header: http.Header{"x-key": {"k"}, "Host": {"metrics.example"}}, Body: []byte("<b>"), Type: "text/html",
 		Sign: func(r *http.Request) { r.Header.Set("X-Signature", r.Method+" "+r.Host) },
@@ -151,8 +152,8 @@ func TestWhatIsSent(t *testing.T) {
 
 func TestWhatCannotBeSent(t *testing.T) {
 	for _, base := range []string{"", "s3cr3t", "//host", "ftp://me:s3cr3t@host", "http://ho st/s3cr3t", "://", "http://%zz"} {
-		_, err := newCaller().Do(t.Context(), Request{Method: http.MethodGet, Base: base})
-		if failed, is := errors.AsType[*Error](err); !is || failed.Passes || strings.Contains(err.Error(), "s3cr3t") ||
+		_, err := newCaller().Do(t.Context(), call.Request{Method: http.MethodGet, Base: base})
+		if failed, is := errors.AsType[*call.Error](err); !is || failed.Passes || strings.Contains(err.Error(), "s3cr3t") ||
 			!strings.Contains(err.Error(), "is not a URL") {
 			t.Errorf("%q: got %v", base, err)
 		}
@@ -189,14 +190,14 @@ func TestSizes(t *testing.T) {
 			})
 			caller := newCaller()
 			caller.Most, caller.Tries = c.most, 1
-			a, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: address, StatusOnly: c.statusOnly})
+			a, err := caller.Do(t.Context(), call.Request{Method: http.MethodGet, Base: address, StatusOnly: c.statusOnly})
 			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 			if err == nil && !c.statusOnly && len(a.Body) != c.size {
 				t.Errorf("%d bytes of %d", len(a.Body), c.size)
 			}
-			if err != nil && len(err.Error()) > MaxMessage+200 {
+			if err != nil && len(err.Error()) > call.MaxMessage+200 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 		})
@@ -225,11 +226,11 @@ func TestError(t *testing.T) {
 	caller := newCaller()
 	caller.Tries = 0
 	withPassword := strings.Replace(address, "://", "://me:s3cr3t@", 1)
-	_, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: withPassword + "/hook", Path: "/api"})
+	_, err := caller.Do(t.Context(), call.Request{Method: http.MethodGet, Base: withPassword + "/hook", Path: "/api"})
 	if want := "GET /api of " + address + ": 429 Too Many Requests: slow down"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes ||
+	if failed, is := errors.AsType[*call.Error](err); !is || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes ||
 		failed.Header.Get("Retry-After") != "7.5" {
 		t.Errorf("got %+v", failed)
 	}
@@ -242,17 +243,17 @@ func TestRetryAfter(t *testing.T) {
 		testNow.Add(time.Minute).Format(http.TimeFormat): time.Minute, testNow.Add(-time.Minute).Format(http.TimeFormat): 0,
 		testNow.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
 	} {
-		compare.CheckNamed(t, text, want, Pause(http.Header{"Retry-After": {text}, "Date": {testNow.Format(http.TimeFormat)}}))
+		compare.CheckNamed(t, text, want, call.Pause(http.Header{"Retry-After": {text}, "Date": {testNow.Format(http.TimeFormat)}}))
 	}
 	compare.CheckNamed(t, "a date, without the server's time", time.Duration(0),
-		Pause(http.Header{"Retry-After": {testNow.Format(http.TimeFormat)}}))
+		call.Pause(http.Header{"Retry-After": {testNow.Format(http.TimeFormat)}}))
 }
 
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		1: time.Second, 2: 2 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute,
 	} {
-		compare.CheckNamed(t, fmt.Sprintf("after %d failures", failures), want, Backoff(failures))
+		compare.CheckNamed(t, fmt.Sprintf("after %d failures", failures), want, call.Backoff(failures))
 	}
 }
 
@@ -269,7 +270,7 @@ func TestJSON(t *testing.T) {
 		Name string `json:"name"`
 	}
 	var got named
-	post := Request{Method: http.MethodPost, Base: address, Path: "/x"}
+	post := call.Request{Method: http.MethodPost, Base: address, Path: "/x"}
 	a, err := newCaller().JSON(t.Context(), post, named{"<a&b>"}, &got)
 	if err != nil || got.Name != "<a&b>" || string(a.Body) != `{"name":"<a&b>"}` || a.Header.Get("X-Type") != "application/json" {
 		t.Errorf("got %+v, %s and %v", got, a.Body, err)
@@ -277,11 +278,11 @@ func TestJSON(t *testing.T) {
 	if a, err := newCaller().JSON(t.Context(), post, nil, nil); err != nil || len(a.Body) > 0 || a.Header.Get("X-Type") != "" {
 		t.Errorf("got %s and %v", a.Body, err)
 	}
-	_, err = newCaller().JSON(t.Context(), Request{Method: http.MethodGet, Base: address, Path: "/wrong"}, nil, &got)
+	_, err = newCaller().JSON(t.Context(), call.Request{Method: http.MethodGet, Base: address, Path: "/wrong"}, nil, &got)
 	if err == nil || !strings.HasSuffix(err.Error(), "the answer of the server differs from its documentation: name is a list") {
 		t.Errorf("got %v", err)
 	}
-	var failed *Error
+	var failed *call.Error
 	if _, err := newCaller().JSON(t.Context(), post, func() {}, nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
 	}
@@ -299,7 +300,7 @@ func TestReason(t *testing.T) {
 		strings.Repeat("x", 400):                              strings.Repeat("x", 299) + "…",
 		strings.Repeat("[", 9000) + strings.Repeat("]", 9000): none,
 	} {
-		compare.CheckNamed(t, body[:min(len(body), 100)], want, (&Secrets{}).Reason([]byte(body)))
+		compare.CheckNamed(t, body[:min(len(body), 100)], want, (&call.Secrets{}).Reason([]byte(body)))
 	}
 }
 
@@ -311,7 +312,7 @@ func TestDecode(t *testing.T) {
 		var into struct {
 			A float64 `json:"a"`
 		}
-		err := Decode("X", []byte(body), &into)
+		err := call.Decode("X", []byte(body), &into)
 		if want != "" {
 			want = "the answer of X differs from its documentation: " + want
 		}
@@ -338,8 +339,8 @@ func TestPausesGrow(t *testing.T) {
 					at = append(at, time.Since(began))
 					return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {c.after}}, Body: http.NoBody}
 				})}
-				caller := &Caller{Client: func(bool) *http.Client { return client }, Secrets: &Secrets{}, Tries: 4, Backoff: c.backoff}
-				_, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: "http://a.test"})
+				caller := &call.Caller{Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Tries: 4, Backoff: c.backoff}
+				_, err := caller.Do(t.Context(), call.Request{Method: http.MethodGet, Base: "http://a.test"})
 				if err == nil || fmt.Sprint(at) != c.want {
 					t.Errorf("tries at %v, want %s (%v)", at, c.want, err)
 				}
@@ -356,7 +357,7 @@ func TestFewRedirects(t *testing.T) {
 		}
 	})
 	for n, ok := range map[int]bool{1: true, 5: true, 6: false} {
-		if _, err := newCaller().Do(t.Context(), Request{Method: http.MethodGet, Base: address, Path: strconv.Itoa(n)}); (err == nil) != ok {
+		if _, err := newCaller().Do(t.Context(), call.Request{Method: http.MethodGet, Base: address, Path: strconv.Itoa(n)}); (err == nil) != ok {
 			t.Errorf("%d redirects: %v", n, err)
 		}
 	}
@@ -370,13 +371,13 @@ func TestWordsHaveAnEnd(t *testing.T) {
 	} {
 		var v any = "deep"
 		for depth := range 10 {
-			if got, want := Words(v), map[bool]string{true: "deep"}[depth < 8]; got != want {
+			if got, want := call.Words(v), map[bool]string{true: "deep"}[depth < 8]; got != want {
 				t.Errorf("%d %s: %q, want %q", depth, name, got, want)
 			}
 			v = nest(v)
 		}
 	}
-	if got := Words(map[string]any{"b": map[string]any{"c": "x"}, "a": "y"}); got != "a: y, b: c: x" {
+	if got := call.Words(map[string]any{"b": map[string]any{"c": "x"}, "a": "y"}); got != "a: y, b: c: x" {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package call
+package call_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestReach checks the addresses of this machine, its local network link and the metadata services of clouds. They are allowed only if they
 // are in Reach.Own. All other addresses are allowed.
 func TestReach(t *testing.T) {
-	allowed := Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
+	allowed := call.Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
 	for address, c := range map[string]struct{ closed, open bool }{
 		"127.0.0.1": {false, true}, "127.1.2.3": {false, true}, "::ffff:127.0.0.1": {false, true}, "64:ff9b::7f00:1": {false, true},
 		"::1": {}, "0.0.0.0": {}, "::": {}, "0.1.2.3": {}, "169.254.169.254": {}, "169.254.170.23": {}, "::ffff:169.254.169.254": {},
@@ -25,8 +26,8 @@ func TestReach(t *testing.T) {
 		"8.8.8.8": {true, true}, "2001:db8::1": {true, true}, "fd12:3456::1": {true, true},
 	} {
 		ip := netip.MustParseAddr(address)
-		compare.CheckNamed(t, address+" is asked", c.closed, (Reach{}).check(ip) == nil)
-		compare.CheckNamed(t, address+" is asked where some are allowed", c.open, allowed.check(ip) == nil)
+		compare.CheckNamed(t, address+" is asked", c.closed, (call.Reach{}).Check(ip) == nil)
+		compare.CheckNamed(t, address+" is asked where some are allowed", c.open, allowed.Check(ip) == nil)
 	}
 }
 
@@ -40,11 +41,11 @@ func TestNothingOfThisMachineIsAsked(t *testing.T) {
 	ask := func(client func(bool) *http.Client, url string) error {
 		ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer end()
-		c := Caller{Client: client, Secrets: &Secrets{}}
-		_, err := c.Do(ctx, Request{Method: http.MethodGet, Base: url})
+		c := call.Caller{Client: client, Secrets: &call.Secrets{}}
+		_, err := c.Do(ctx, call.Request{Method: http.MethodGet, Base: url})
 		return err
 	}
-	closed := ClientsWithin(Reach{})
+	closed := call.ClientsWithin(call.Reach{})
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0"} {
 		url := "http://" + host + ":" + port
 		if err := ask(closed, url); err == nil {
@@ -54,7 +55,7 @@ func TestNothingOfThisMachineIsAsked(t *testing.T) {
 		}
 	}
 	compare.CheckNamed(t, "requests that have arrived", 0, asked)
-	open := ClientsWithin(Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	open := call.ClientsWithin(call.Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err := ask(open, inside.URL); err != nil || asked != 1 {
 		t.Errorf("where it is allowed: %v, %d requests", err, asked)
 	}

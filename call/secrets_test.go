@@ -1,4 +1,4 @@
-package call
+package call_test
 
 import (
 	"encoding/base64"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -38,13 +39,13 @@ func written(text string) map[string]string {
 // TestScrubsEveryForm checks that no error contains a secret. Each part of a request has the secret in turn. The server's response repeats
 // the secret in each encoding.
 func TestScrubsEveryForm(t *testing.T) {
-	places := map[string]func(r *Request){
-		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
-		"bearer": func(r *Request) { r.Header = http.Header{"Authorization": {"Bearer " + secret}} },
-		"sign":   func(r *Request) { r.Sign = func(req *http.Request) { req.Header.Set("X-Token", secret) } },
-		"query":  func(r *Request) { r.Base += "?token=" + url.QueryEscape(secret) },
-		"path":   func(r *Request) { r.Base += "/" + url.PathEscape(strings.ReplaceAll(secret, "/", "")) },
-		"userinfo": func(r *Request) {
+	places := map[string]func(r *call.Request){
+		"header": func(r *call.Request) { r.Header = http.Header{"X-Key": {secret}} },
+		"bearer": func(r *call.Request) { r.Header = http.Header{"Authorization": {"Bearer " + secret}} },
+		"sign":   func(r *call.Request) { r.Sign = func(req *http.Request) { req.Header.Set("X-Token", secret) } },
+		"query":  func(r *call.Request) { r.Base += "?token=" + url.QueryEscape(secret) },
+		"path":   func(r *call.Request) { r.Base += "/" + url.PathEscape(strings.ReplaceAll(secret, "/", "")) },
+		"userinfo": func(r *call.Request) {
 			r.Base = strings.Replace(r.Base, "://", "://"+url.UserPassword("me", secret).String()+"@", 1)
 		},
 	}
@@ -59,7 +60,7 @@ func TestScrubsEveryForm(t *testing.T) {
 					w.WriteHeader(http.StatusForbidden)
 					_, _ = io.WriteString(w, "I do not know "+text+", sorry")
 				})
-				r := Request{Method: http.MethodGet, Base: address}
+				r := call.Request{Method: http.MethodGet, Base: address}
 				put(&r)
 				_, err := newCaller().Do(t.Context(), r)
 				if err == nil || !strings.Contains(err.Error(), "I do not know ***") || strings.Contains(err.Error(), text) {
@@ -84,18 +85,18 @@ func TestHide(t *testing.T) {
 		"basic authentication": {"me:passw0rd", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:passw0rd")), "Basic ***="},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s Secrets
+			var s call.Secrets
 			s.Hide(c.hide)
 			s.Hide(c.hide) // hiding a text twice has no effect
 			compare.Check(t, c.want, s.Scrub(c.text))
 		})
 	}
-	var s Secrets
+	var s call.Secrets
 	s.Hide("abcd", "abcdefgh")
 	compare.CheckNamed(t, "one is part of the other", "*** ***", s.Scrub("abcdefgh abcd"))
-	s = Secrets{}
+	s = call.Secrets{}
 	s.Hide("abcdefgh")
-	compare.CheckNamed(t, "bytes that are no characters", "no ***, ***", s.line("no abcd\xffefgh,\nab\x00cdefgh"))
+	compare.CheckNamed(t, "bytes that are no characters", "no ***, ***", s.Line("no abcd\xffefgh,\nab\x00cdefgh"))
 }
 
 // TestHideURL checks that only the secret parts of a URL are hidden.
@@ -104,14 +105,14 @@ func TestHideURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s Secrets
+	var s call.Secrets
 	s.HideURL(u)
 	got := s.Scrub("metrics.example select prometheus 0123456789abcdef0123 passw0rd value123")
 	compare.Check(t, "metrics.example select prometheus *** *** ***", got)
 }
 
 func TestScrubValue(t *testing.T) {
-	var s Secrets
+	var s call.Secrets
 	s.Hide("s3cr3t")
 	got := s.ScrubValue(map[string]any{"you said": []any{"Bearer s3cr3t", 1.5, nil, map[string]any{"s3cr3t": true}}})
 	want := map[string]any{"you said": []any{"Bearer ***", 1.5, nil, map[string]any{"***": true}}}
@@ -122,24 +123,24 @@ func TestScrubValue(t *testing.T) {
 // It also checks redirects that are followed.
 func TestRedirects(t *testing.T) {
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
-	get, post := Request{Method: http.MethodGet}, Request{Method: http.MethodPost, Body: []byte(secret)}
+	get, post := call.Request{Method: http.MethodGet}, call.Request{Method: http.MethodPost, Body: []byte(secret)}
 	const elsewhere = "it redirects to another host"
 	for name, c := range map[string]struct {
-		r      Request
+		r      call.Request
 		status int
 		to     string // default: another host
 		says   string // "" if the redirect is followed
 	}{
 		"a bare GET":          {r: get, status: 302},
-		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
-		"with a header": {r: Request{Method: http.MethodGet, Header: bearer}, status: 302,
+		"a bare GET in a URL": {r: call.Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
+		"with a header": {r: call.Request{Method: http.MethodGet, Header: bearer}, status: 302,
 			says: "302 Found: " + elsewhere + ", http://"},
-		"signed":                    {r: Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: elsewhere},
-		"with a password":           {r: Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: elsewhere},
+		"signed":                    {r: call.Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: elsewhere},
+		"with a password":           {r: call.Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: elsewhere},
 		"a POST":                    {r: post, status: 307, says: "307 Temporary Redirect: " + elsewhere},
 		"a POST that becomes a GET": {r: post, status: 303, says: elsewhere},
-		"the same host":             {r: Request{Method: http.MethodPost, Header: bearer}, status: 308, to: "/there"},
-		"the same host, a GET instead": {r: Request{Method: http.MethodPost, Header: bearer}, status: 302, to: "/there",
+		"the same host":             {r: call.Request{Method: http.MethodPost, Header: bearer}, status: 308, to: "/there"},
+		"the same host, a GET instead": {r: call.Request{Method: http.MethodPost, Header: bearer}, status: 302, to: "/there",
 			says: "it redirects to http://"},
 		"in a circle": {r: get, status: 302, to: "/again", says: "it redirects too often"},
 	} {
@@ -214,7 +215,7 @@ func TestNoRedirectOutOfTLS(t *testing.T) {
 					return res
 				})}
 			}
-			_, err := caller.Do(t.Context(), Request{
+			_, err := caller.Do(t.Context(), call.Request{
 				Method: http.MethodGet, Base: c.from + "/here", Header: http.Header{"Authorization": {"Bearer " + secret}},
 			})
 			if (err == nil) != c.follows || (len(asked) == 2) != c.follows {
@@ -229,9 +230,10 @@ func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()
 	server.Config.ErrorLog = nil
-	r := Request{Method: http.MethodGet, Base: server.URL}
+	r := call.Request{Method: http.MethodGet, Base: server.URL}
 	_, err := newCaller().Do(t.Context(), r)
-	if failed, is := errors.AsType[*Error](err); !is || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
+	if failed, is := errors.AsType[*call.Error](err); !is || failed.Passes ||
+		!strings.Contains(err.Error(), "its certificate is not trusted") {
 		t.Errorf("got %v", err)
 	}
 	r.Insecure = true
@@ -243,7 +245,7 @@ func TestUntrusted(t *testing.T) {
 // TestClients checks that the function from Clients returns two different clients, with and without verification of certificates. Each call
 // returns the same client again.
 func TestClients(t *testing.T) {
-	clients := Clients()
+	clients := call.Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {
 		t.Error("a client is made for each request")
 	}
@@ -263,18 +265,18 @@ func FuzzNothingHiddenIsTold(f *testing.F) {
 	f.Add("Bearer abcdef", "<", "\x00")
 	f.Add("https://h/abcdefghi?x=y", "[", "]")
 	f.Fuzz(func(t *testing.T, hidden, before, after string) {
-		if len(strings.TrimSpace(hidden)) < minSecret || strings.Contains("(no reason given)***…", hidden) {
+		if len(strings.TrimSpace(hidden)) < 4 || strings.Contains("(no reason given)***…", hidden) {
 			t.Skip()
 		}
-		var s Secrets
+		var s call.Secrets
 		s.Hide(hidden)
 		got := s.Scrub(before + hidden + after)
 		isShown := func(part string) bool { return strings.Contains(part, hidden) }
 		if slices.ContainsFunc(strings.Split(got, "***"), isShown) && !strings.Contains(hidden, "*") {
 			t.Errorf("%q tells %q", got, hidden)
 		}
-		for _, text := range []string{s.Reason([]byte(before + hidden + after)), Words(before)} {
-			if len([]rune(text)) > MaxMessage && text != before {
+		for _, text := range []string{s.Reason([]byte(before + hidden + after)), call.Words(before)} {
+			if len([]rune(text)) > call.MaxMessage && text != before {
 				t.Errorf("%d characters", len([]rune(text)))
 			}
 		}
@@ -288,7 +290,7 @@ func TestCallerIsForManyRequests(t *testing.T) {
 			http.Error(w, "your last key was "+secret, http.StatusBadRequest)
 		}
 	})
-	c, r := newCaller(), Request{Method: http.MethodGet, Base: address, Header: http.Header{"X-Key": {secret}}}
+	c, r := newCaller(), call.Request{Method: http.MethodGet, Base: address, Header: http.Header{"X-Key": {secret}}}
 	if _, err := c.Do(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -8,22 +8,21 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/simulate/memgit"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // paused returns a test environment in which the release of v2 waits for a promotion (phase Paused).
-func paused(t *testing.T, options func(*Options)) *world {
+func paused(t *testing.T, options func(*reconciler.Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
 	w.follow("v2", shopAt("v2"))
@@ -65,7 +64,7 @@ func TestStateMovedBack(t *testing.T) {
 		if w.state().Phase == rollout.Healthy {
 			break
 		}
-		fetched, w.r = w.git.state(), New(w.r.Options)
+		fetched, w.r = w.git.state(), reconciler.New(w.r.Options)
 		_ = w.once()
 	}
 	w.want(rollout.Healthy, 0)
@@ -130,8 +129,8 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 }
 
 // telling returns an option for newWorld that calls tell with each app's report.
-func telling(tell func(report.App)) func(*Options) {
-	return func(o *Options) {
+func telling(tell func(report.App)) func(*reconciler.Options) {
+	return func(o *reconciler.Options) {
 		o.Tell = func(r report.Report) {
 			for _, a := range r.Apps {
 				tell(a)
@@ -234,16 +233,16 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 // may be possible at once. The next event in the cluster may be hours away.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
-	w.r.queue.due(w.now.Add(time.Hour))
+	w.r.Due(w.now.Add(time.Hour))
 	w.commit("v2", shopAt("v2"))
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
-	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
+	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.Due(w.now))
 	// A pass without a transition does not make its app due.
 	w.settle()
-	w.r.queue.due(w.now.Add(time.Hour))
+	w.r.Due(w.now.Add(time.Hour))
 	w.pass()
-	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.queue.due(w.now)))
+	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.Due(w.now)))
 }
 
 // TestMessage checks the message of a commit on the state branch: a subject for users and trailers for programs.
@@ -261,39 +260,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer. A key of ready, such as "shop old", names a Service and a pod hash that has a ready endpoint in this Service.
-type serves struct {
-	Observer
-	ready map[string]bool
-	err   error
-}
-
-func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
-	return s.ready[service.Name+" "+podHash], s.err
-}
-
-// TestEndpointsAreAsked checks that each needed pair of a Service and a version is looked up. After an error, no result
-// is stored, not even for pairs with a ready endpoint.
-func TestEndpointsAreAsked(t *testing.T) {
-	need := func(service, hash string) strategies.Need {
-		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
-	}
-	ready, empty := need("shop", "old"), need("shop", "new")
-	r := &Reconciler{Options: Options{Observer: serves{ready: map[string]bool{"shop old": true}}}}
-	s := &pass{}
-	ask := strategies.Ask{Endpoints: []strategies.Need{ready, empty}}
-	if err := r.answer(t.Context(), s, ask); err != nil || !s.input.Answers.Endpoints[ready] || s.input.Answers.Endpoints[empty] {
-		t.Errorf("answered %v, %v", s.input.Answers.Endpoints, err)
-	}
-	r.Observer = serves{ready: map[string]bool{"shop old": true}, err: errors.New("no route")}
-	s = &pass{}
-	if err := r.answer(t.Context(), s, ask); err == nil || len(s.input.Answers.Endpoints) > 0 {
-		t.Errorf("while the server is away: %v, %v", s.input.Answers.Endpoints, err)
-	}
-}
-
 // unreadable is a commit whose files cannot be read.
-type unreadable struct{ Snapshot }
+type unreadable struct{ reconciler.Snapshot }
 
 func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
@@ -308,14 +276,14 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"), "other": "1",
 	})
-	with := func(edits map[string]string) Snapshot {
-		return git.Server.Commits[git.Server.Make(first, memgit.Change{Edits: contents(edits)})]
+	with := func(edits map[string]string) reconciler.Snapshot {
+		return git.Server.Commits[git.Server.Make(first, memgit.Change{Edits: reconciler.Contents(edits)})]
 	}
 	base := git.Server.Commits[first]
 	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	reader, shop := source.NewReader("prod", render.New(render.InProcess{})), rollout.App{Name: "shop", Path: "apps/shop"}
 	for name, c := range map[string]struct {
-		from, to Snapshot
+		from, to reconciler.Snapshot
 		want     bool
 	}{
 		"another file":           {base, with(map[string]string{"other": "2"}), false},
@@ -329,64 +297,16 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		"a file is unreadable":   {base, unreadable{base}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			branch, err := l.reader.Open(c.from, nil)
+			branch, err := reader.Open(c.from, nil)
 			must(t, err)
 			shop, _ := branch.Find("shop")
-			at, held := l.reader.RenderHead(c.from, shop)
-			a := &appView{App: shop, promotion: branch.Promotion(shop)}
-			compare.CheckNamed(t, "changes the app", c.want, l.changes(c.to, a, at, held))
+			at, held := reader.RenderHead(c.from, shop)
+			compare.CheckNamed(t, "changes the app", c.want, reconciler.Changes(reader, c.to, shop, branch.Promotion(shop), at, held))
 		})
 	}
-	_, held := l.reader.RenderHead(broken, app("shop"))
-	changed := l.changes(broken, &appView{App: app("shop")}, nil, held)
+	_, held := reader.RenderHead(broken, shop)
+	changed := reconciler.Changes(reader, broken, shop, source.Promotion{}, nil, held)
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
-}
-
-// TestKeptForTheForge checks that the branch of an unwanted proposal stays for a while if the forge may be merging it.
-// Any other unwanted branch is deleted immediately, because the branch's approvals would count for the next proposal.
-func TestKeptForTheForge(t *testing.T) {
-	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
-		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
-		if release == "" {
-			s.Release = nil
-		}
-		return s
-	}
-	atGate, back, held := at(rollout.Paused, "new", "old"), at(rollout.Aborting, "new", "old"), at(rollout.Paused, "new", "old")
-	back.Rollback, held.Held = &rollout.Rollback{}, &rollout.Held{}
-	onForge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
-	const promotion, revert = rollout.ProposePromotion, rollout.ProposeRevert
-	for name, c := range map[string]struct {
-		kind          rollout.ProposalKind
-		before, after rollout.State
-		want          bool
-	}{
-		"promoted":                {promotion, atGate, at(rollout.Progressing, "new", "old"), true},
-		"still at its gate":       {promotion, atGate, atGate, true},
-		"promoted to all":         {promotion, atGate, at(rollout.Healthy, "", "new"), true},
-		"superseded":              {promotion, atGate, at(rollout.Progressing, "newer", "old"), false},
-		"taken back":              {promotion, atGate, at(rollout.Healthy, "", "old"), false},
-		"in the rollback":         {promotion, atGate, back, false},
-		"held":                    {promotion, atGate, held, false},
-		"nothing before":          {promotion, rollout.State{}, at(rollout.Healthy, "", "new"), false},
-		"nothing before a gate":   {promotion, rollout.State{}, atGate, false},
-		"no release":              {promotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
-		"the app is removed":      {promotion, atGate, rollout.State{}, false},
-		"reverted":                {revert, atGate, at(rollout.Healthy, "", "old"), true},
-		"reverted without record": {revert, rollout.State{}, at(rollout.Healthy, "", "old"), true},
-		"not reverted":            {revert, atGate, at(rollout.Progressing, "newer", "old"), false},
-		"still rejected":          {revert, rollout.State{}, at(rollout.Degraded, "", "old"), false},
-	} {
-		r := &committer{Options: &Options{ShowsForge: true}}
-		compare.CheckNamed(t, name, c.want, r.keepsFor(onForge, c.kind, c.before, c.after))
-		for where, v := range map[string]*gitView{
-			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
-		} {
-			compare.CheckNamed(t, name+", kept with "+where, false, r.keepsFor(v, c.kind, c.before, c.after))
-		}
-		r.ShowsForge = false
-		compare.CheckNamed(t, name+", kept where no forge is", false, r.keepsFor(onForge, c.kind, c.before, c.after))
-	}
 }
 
 // routed returns the files of examples/gateway as the files of the app shop, whose releases shift requests with an HTTPRoute.
@@ -420,69 +340,6 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks the time from which proxies may know a routing: the first pass after the apply of the
-// routing. Neither the time of the decision nor the apply of another routing counts.
-func TestRoutingIsKnownSince(t *testing.T) {
-	files := routed(t)
-	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
-	must(t, err)
-	at := func(weight int) rollout.State {
-		w := rendered.Specs[0].Workload
-		return rollout.State{
-			Phase: rollout.Progressing, Release: &rollout.Release{Hash: "new"},
-			Progress: []rollout.Progress{{Workload: w, Of: 6, Routed: &rollout.Routing{Weight: weight}}},
-		}
-	}
-	five, fifty := strategies.Routing(at(5), rendered), strategies.Routing(at(50), rendered)
-	if five == "" || fifty == five {
-		t.Fatalf("routings %q and %q", five, fifty)
-	}
-	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
-	var r routing
-	for _, step := range []struct {
-		what  string
-		do    func()
-		state rollout.State
-		now   int
-		want  time.Time
-	}{
-		{"nothing is known yet", func() {}, at(5), 1, minute(1)},
-		{"it is held", func() { r.applying(five); r.held = five }, at(5), 2, minute(2)},
-		{"since then", func() {}, at(5), 3, minute(2)},
-		{"another one is decided, and not held", func() {}, at(50), 4, minute(4)},
-		{"the first one is still held", func() {}, at(5), 5, minute(2)},
-		{"the other one is about to be applied", func() { r.applying(fifty) }, at(50), 6, minute(6)},
-		{"and a part of it may have arrived", func() {}, at(5), 7, minute(7)},
-		{"it is held", func() { r.held = fifty }, at(50), 8, minute(8)},
-		{"it is applied once more", func() { r.applying(fifty) }, at(50), 9, minute(8)},
-		{"nothing is routed", func() {}, rollout.State{Phase: rollout.Healthy}, 10, time.Time{}},
-	} {
-		step.do()
-		r.looked(minute(step.now))
-		compare.CheckNamed(t, step.what, step.want, r.since(step.state, rendered, minute(step.now)))
-	}
-	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
-}
-
-// TestTouchFromEverywhere checks that several goroutines can use the queue at the same time, as watches, measurements and pumps do.
-func TestTouchFromEverywhere(t *testing.T) {
-	r := New(Options{})
-	var all sync.WaitGroup
-	for n := range 8 {
-		all.Go(func() {
-			for i := range 500 {
-				name := fmt.Sprint("app", n, "-", i)
-				r.Touch(name)
-				r.queue.at(name, time.Unix(1, 0))
-				r.NextDue()
-			}
-		})
-	}
-	all.Wait()
-	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
-}
-
 // TestForgeIsToldAfterAStart checks which apps a new process reports to the forge: apps with a release in flight or with proposals. It also
 // reports an app whose last release is the newest commit, because the end of this release may be unreported. A Healthy app at an older
 // commit is not reported.
@@ -500,7 +357,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 				shown = r.Forge
 			}
 		}
-		w.r = New(o)
+		w.r = reconciler.New(o)
 		w.settle()
 		if shown == nil {
 			t.Fatal("the forge is told nothing")
@@ -664,7 +521,7 @@ func scaler(api, kind, target string) string {
 // TestOtherKeysAskAnew checks that a promotion's approval is checked again when the trusted keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who, keys := 0, "", "one"
-	w := paused(t, func(o *Options) {
+	w := paused(t, func(o *reconciler.Options) {
 		o.Approve = func(context.Context, string, string, string) (string, error) {
 			if asked++; who == "" {
 				return "", rollout.Invalidf("promote.yaml", "", "nobody signed it")
@@ -752,7 +609,7 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), configFile: "apps: ["})
 	w.passes(20)
 	compare.CheckNamed(t, "phase, and source", []any{rollout.Healthy, w.git.main()}, []any{w.state().Phase, w.state().Source})
-	w.r = New(w.r.Options)
+	w.r = reconciler.New(w.r.Options)
 	w.passes(20)
 	for workload := range w.cluster.Deployments {
 		compare.CheckNamed(t, "the namespace of Deployment "+workload.Name, "shops", workload.Namespace)
@@ -770,7 +627,7 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w.passes(20)
 	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), "no longer lists shop (apps/shop); its objects are left as they are")
 	w.recordsNothing(func() {
-		w.r = New(w.r.Options)
+		w.r = reconciler.New(w.r.Options)
 		w.passes(20)
 	})
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
@@ -805,31 +662,10 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 }
 
-// TestSameApp checks that appView.same returns false for each change of an app in Git that must cause a pass.
-func TestSameApp(t *testing.T) {
-	wrong := rollout.Invalidf("f", "", "is wrong")
-	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
-	for name, change := range map[string]func(*appView){
-		"the folder":    func(a *appView) { a.Path = "apps/other" },
-		"the promotion": func(a *appView) { a.promotion.ID = "b" },
-		"a freeze":      func(a *appView) { a.calendar.Freeze = &rollout.Freeze{Reason: "x"} },
-		"unlisted":      func(a *appView) { a.removed = wrong },
-		"to be pruned":  func(a *appView) { a.prunes = true },
-		"refused":       func(a *appView) { a.refused = wrong },
-		"another head":  func(a *appView) { a.head = &strategies.Head{} },
-	} {
-		other := base
-		change(&other)
-		again := other
-		compare.CheckNamed(t, name, [3]bool{false, false, true}, [3]bool{base.same(&other), other.same(&base), other.same(&again)})
-	}
-	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
-}
-
 // TestRevertOfAMovedBranch refuses each push of a revert (autoRevert: push) with a conflict, as if another commit was
 // pushed first. The process must fetch the new head, and must not propose the revert instead.
 func TestRevertOfAMovedBranch(t *testing.T) {
-	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
+	w := paused(t, func(o *reconciler.Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
 	w.git.refuse = func(u rollout.Update) error {
 		if u.Branch == "main" {
@@ -852,7 +688,7 @@ func TestTwoWriters(t *testing.T) {
 	data, err := other.Encode()
 	must(t, err)
 	for _, exclusive := range []bool{false, true} {
-		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
+		w := newWorld(t, func(o *reconciler.Options) { o.Exclusive = exclusive })
 		w.commit("v2", shopAt("v2"))
 		w.git.refuse = func(rollout.Update) error {
 			w.git.refuse = nil
@@ -860,7 +696,8 @@ func TestTwoWriters(t *testing.T) {
 			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		err := w.once()
-		compare.CheckNamed(t, "lost races, and deposed", fmt.Sprint(1, exclusive), fmt.Sprint(w.r.Stats().Lost, errors.Is(err, ErrDeposed)))
+		compare.CheckNamed(t, "lost races, and deposed", fmt.Sprint(1, exclusive),
+			fmt.Sprint(w.r.Stats().Lost, errors.Is(err, reconciler.ErrDeposed)))
 		if !exclusive {
 			must(t, err)
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -47,12 +48,12 @@ func (g *refusing) Bring(ctx context.Context, commits []string) ([]string, error
 	return g.mirror.Bring(ctx, commits)
 }
 
-func (g *refusing) Held(commit string) (Snapshot, bool) {
+func (g *refusing) Held(commit string) (reconciler.Snapshot, bool) {
 	defer g.locked()()
 	return g.mirror.Held(commit)
 }
 
-func (g *refusing) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
+func (g *refusing) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	defer g.locked()()
 	return g.mirror.Between(ctx, from, to)
 }
@@ -96,7 +97,7 @@ func TestRecordBacksOff(t *testing.T) {
 					o.Repository, o.Past = g, g
 					ctx, stop := context.WithCancel(t.Context())
 					ended := make(chan struct{})
-					r := New(o)
+					r := reconciler.New(o)
 					go func() { _ = r.Run(ctx, 30*time.Second); close(ended) }()
 					time.Sleep(10 * time.Second)
 					g.mu.Lock()
@@ -150,7 +151,7 @@ func TestOneAppSlowsNothing(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { _ = New(o).Run(ctx, 5*time.Second); close(ended) }()
+		go func() { _ = reconciler.New(o).Run(ctx, 5*time.Second); close(ended) }()
 		time.Sleep(10 * time.Minute)
 		g.mu.Lock()
 		if len(g.fetches) < 100 || len(w.git.messages) == 0 {
@@ -196,7 +197,7 @@ func TestOneRefusedRecord(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { _ = New(o).Run(ctx, 5*time.Second); close(ended) }()
+		go func() { _ = reconciler.New(o).Run(ctx, 5*time.Second); close(ended) }()
 		time.Sleep(time.Minute)
 		for i := range 20 {
 			g.mu.Lock()
@@ -224,7 +225,7 @@ func TestOneRefusedRecord(t *testing.T) {
 // TestRefusedRemoval checks that transitions are recorded while the server refuses to delete a merged proposal's
 // branch. The deletion is tried at most 30 times in ten minutes.
 func TestRefusedRemoval(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
+	w := newWorld(t, func(o *reconciler.Options) { o.ShowsForge = true })
 	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
 	w.follow("a forge", map[string]string{configFile: plainConfig + forge})
 	w.follow("v2", shopAt("v2"))
@@ -251,5 +252,5 @@ func TestPanicWhileRecording(t *testing.T) {
 	compare.CheckNamed(t, "a panic is an error", true, w.once() != nil)
 	w.git.refuse = nil
 	w.settle()
-	compare.CheckNamed(t, "in flight, and apps being recorded", []any{true, 0}, []any{w.state().Release != nil, len(w.r.out.pushing)})
+	compare.CheckNamed(t, "in flight, and apps being recorded", []any{true, 0}, []any{w.state().Release != nil, w.r.Pushing()})
 }

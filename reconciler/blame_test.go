@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -21,7 +22,7 @@ type pastOf struct {
 	then  func() error // if set, is called at each read, which fails with the returned error
 }
 
-func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
+func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	p.lines++
 	if p.then != nil {
 		if err := p.then(); err != nil {
@@ -36,7 +37,7 @@ func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
 		pushed()
-		return w.r.in.look(w.Context())
+		return w.r.Look(w.Context())
 	}
 }
 
@@ -183,7 +184,8 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w.git.author = "Bob"
 		files := w.git.Server.Files(w.git.main())
 		files["apps/shop/app.yaml"] = version("v2")
-		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files), app("shop"))
+		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(commitOf(files),
+			rollout.App{Name: "shop", Path: "apps/shop"})
 		must(t, err)
 		hold := decisionOn(next.Release(), "decision: hold")
 		maps.Copy(hold, shopAt("v2"))

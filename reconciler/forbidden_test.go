@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/attacks"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -79,7 +80,7 @@ func TestRulesThatComeLater(t *testing.T) {
 
 // counting is an Applier that counts the objects of each app's applies and prunes.
 type counting struct {
-	Applier
+	reconciler.Applier
 	by map[string]int
 }
 
@@ -106,7 +107,7 @@ func TestTenantAttacks(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			by := map[string]int{}
-			w := newWorld(t, func(o *Options) { o.Applier = counting{o.Applier, by} })
+			w := newWorld(t, func(o *reconciler.Options) { o.Applier = counting{o.Applier, by} })
 			commit := map[string]string{configFile: tenantConfig}
 			if tt.Files["kustomization.yaml"] == "" {
 				commit["apps/evil/kustomization.yaml"] = "resources: [app.yaml]\n"

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -37,7 +38,7 @@ func newMany(t *testing.T, restarts bool) *many {
 			c.told = append(c.told, r.Forge.Updates...)
 		}
 	}
-	c.prod.r = New(o)
+	c.prod.r = reconciler.New(o)
 	fleet := strings.NewReplacer("clusters: [prod]", "clusters: [prod], approve: merge", "1m", "5s").Replace(stagesFile)
 	c.push(map[string]string{rollout.FleetPath: fleet})
 	c.run(5)
@@ -54,7 +55,7 @@ func (c *many) run(seconds int) {
 	c.Helper()
 	for i := range seconds {
 		if c.restarts && i%13 == 3 {
-			c.prod.r = New(c.prod.r.Options)
+			c.prod.r = reconciler.New(c.prod.r.Options)
 		}
 		c.clusters.run(1)
 	}

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -17,7 +18,7 @@ import (
 // records the abort. Its reports have errors of the cluster, and no error about a push.
 func TestOnlyRollbacks(t *testing.T) {
 	roles := &roleWriter{}
-	w := newWorld(t, func(o *Options) { o.Annotations = roles })
+	w := newWorld(t, func(o *reconciler.Options) { o.Annotations = roles })
 	for _, v := range []string{"v1", "v2"} {
 		w.follow(v+" with a role", map[string]string{"apps/shop/app.yaml": strings.Replace(version(v),
 			"{canary: {", "{canary: {canaryMetadata: {labels: {role: canary}}, ", 1)})
@@ -30,7 +31,7 @@ func TestOnlyRollbacks(t *testing.T) {
 		o := all
 		o.Only = apps
 		telling(func(a report.App) { isBack, problem = strategies.IsRolledBack(a.Input, a.Decision), a.Err })(&o)
-		w.r, w.cluster.applied, w.cluster.pruned, roles.asked = New(o), nil, nil, 0
+		w.r, w.cluster.applied, w.cluster.pruned, roles.asked = reconciler.New(o), nil, nil, 0
 		w.passes(10)
 		compare.CheckNamed(t, "patched pods", 0, roles.asked)
 	}
@@ -63,7 +64,7 @@ func TestOnlyRollbacks(t *testing.T) {
 	compare.CheckNamed(t, "the error of a refused object", "denied", fmt.Sprint(problem))
 	w.cluster.refuses = nil
 
-	w.r = New(all)
+	w.r = reconciler.New(all)
 	w.pass()
 	w.want(rollout.Aborting, 0)
 	compare.CheckNamed(t, "recorded reason", "aborted by break glass: v2 burns", w.state().Reason)

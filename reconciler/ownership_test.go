@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -33,10 +34,10 @@ func TestOneObjectOneApp(t *testing.T) {
 			for _, what := range []string{"in this process", "after a restart", "when it was deleted"} {
 				switch what {
 				case "after a restart":
-					w.r = New(w.r.Options)
+					w.r = reconciler.New(w.r.Options)
 				case "when it was deleted":
 					clear(w.cluster.Deployments)
-					w.r = New(w.r.Options)
+					w.r = reconciler.New(w.r.Options)
 				}
 				for range 10 {
 					w.r.Touch(evil)

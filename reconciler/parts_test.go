@@ -1,17 +1,31 @@
 package reconciler
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // queued is a work queue that stores the names of added items.
 type queued []string
@@ -305,5 +319,248 @@ func TestHappened(t *testing.T) {
 		for i, c := range visits {
 			compare.CheckNamed(t, fmt.Sprintf("visit %d of %v is told", i, visits), c.told, m.happened(c.recorded, c.retreat))
 		}
+	}
+}
+
+// serves is an Observer. A key of ready, such as "shop old", names a Service and a pod hash that has a ready endpoint in this Service.
+type serves struct {
+	Observer
+	ready map[string]bool
+	err   error
+}
+
+func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
+	return s.ready[service.Name+" "+podHash], s.err
+}
+
+// TestEndpointsAreAsked checks that each needed pair of a Service and a version is looked up. After an error, no result
+// is stored, not even for pairs with a ready endpoint.
+func TestEndpointsAreAsked(t *testing.T) {
+	need := func(service, hash string) strategies.Need {
+		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
+	}
+	ready, empty := need("shop", "old"), need("shop", "new")
+	r := &Reconciler{Options: Options{Observer: serves{ready: map[string]bool{"shop old": true}}}}
+	s := &pass{}
+	ask := strategies.Ask{Endpoints: []strategies.Need{ready, empty}}
+	if err := r.answer(t.Context(), s, ask); err != nil || !s.input.Answers.Endpoints[ready] || s.input.Answers.Endpoints[empty] {
+		t.Errorf("answered %v, %v", s.input.Answers.Endpoints, err)
+	}
+	r.Observer = serves{ready: map[string]bool{"shop old": true}, err: errors.New("no route")}
+	s = &pass{}
+	if err := r.answer(t.Context(), s, ask); err == nil || len(s.input.Answers.Endpoints) > 0 {
+		t.Errorf("while the server is away: %v, %v", s.input.Answers.Endpoints, err)
+	}
+}
+
+// TestKeptForTheForge checks that the branch of an unwanted proposal stays for a while if the forge may be merging it.
+// Any other unwanted branch is deleted immediately, because the branch's approvals would count for the next proposal.
+func TestKeptForTheForge(t *testing.T) {
+	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
+		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
+		if release == "" {
+			s.Release = nil
+		}
+		return s
+	}
+	atGate, back, held := at(rollout.Paused, "new", "old"), at(rollout.Aborting, "new", "old"), at(rollout.Paused, "new", "old")
+	back.Rollback, held.Held = &rollout.Rollback{}, &rollout.Held{}
+	onForge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	const promotion, revert = rollout.ProposePromotion, rollout.ProposeRevert
+	for name, c := range map[string]struct {
+		kind          rollout.ProposalKind
+		before, after rollout.State
+		want          bool
+	}{
+		"promoted":                {promotion, atGate, at(rollout.Progressing, "new", "old"), true},
+		"still at its gate":       {promotion, atGate, atGate, true},
+		"promoted to all":         {promotion, atGate, at(rollout.Healthy, "", "new"), true},
+		"superseded":              {promotion, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"taken back":              {promotion, atGate, at(rollout.Healthy, "", "old"), false},
+		"in the rollback":         {promotion, atGate, back, false},
+		"held":                    {promotion, atGate, held, false},
+		"nothing before":          {promotion, rollout.State{}, at(rollout.Healthy, "", "new"), false},
+		"nothing before a gate":   {promotion, rollout.State{}, atGate, false},
+		"no release":              {promotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
+		"the app is removed":      {promotion, atGate, rollout.State{}, false},
+		"reverted":                {revert, atGate, at(rollout.Healthy, "", "old"), true},
+		"reverted without record": {revert, rollout.State{}, at(rollout.Healthy, "", "old"), true},
+		"not reverted":            {revert, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"still rejected":          {revert, rollout.State{}, at(rollout.Degraded, "", "old"), false},
+	} {
+		r := &committer{Options: &Options{ShowsForge: true}}
+		compare.CheckNamed(t, name, c.want, r.keepsFor(onForge, c.kind, c.before, c.after))
+		for where, v := range map[string]*gitView{
+			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
+		} {
+			compare.CheckNamed(t, name+", kept with "+where, false, r.keepsFor(v, c.kind, c.before, c.after))
+		}
+		r.ShowsForge = false
+		compare.CheckNamed(t, name+", kept where no forge is", false, r.keepsFor(onForge, c.kind, c.before, c.after))
+	}
+}
+
+// TestRoutingIsKnownSince checks the time from which proxies may know a routing: the first pass after the apply of the
+// routing. Neither the time of the decision nor the apply of another routing counts.
+func TestRoutingIsKnownSince(t *testing.T) {
+	rendered := &rollout.Render{Specs: []rollout.Spec{{Scaling: rollout.Surge, Canary: &rollout.Canary{
+		Steps: make([]rollout.Step, 6), Traffic: &rollout.Traffic{MaxWeight: 100, Routers: []rollout.Router{{}}}}}}}
+	at := func(weight int) rollout.State {
+		w := rendered.Specs[0].Workload
+		return rollout.State{
+			Phase: rollout.Progressing, Release: &rollout.Release{Hash: "new"},
+			Progress: []rollout.Progress{{Workload: w, Of: 6, Routed: &rollout.Routing{Weight: weight}}},
+		}
+	}
+	five, fifty := strategies.Routing(at(5), rendered), strategies.Routing(at(50), rendered)
+	if five == "" || fifty == five {
+		t.Fatalf("routings %q and %q", five, fifty)
+	}
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	var r routing
+	for _, step := range []struct {
+		what  string
+		do    func()
+		state rollout.State
+		now   int
+		want  time.Time
+	}{
+		{"nothing is known yet", func() {}, at(5), 1, minute(1)},
+		{"it is held", func() { r.applying(five); r.held = five }, at(5), 2, minute(2)},
+		{"since then", func() {}, at(5), 3, minute(2)},
+		{"another one is decided, and not held", func() {}, at(50), 4, minute(4)},
+		{"the first one is still held", func() {}, at(5), 5, minute(2)},
+		{"the other one is about to be applied", func() { r.applying(fifty) }, at(50), 6, minute(6)},
+		{"and a part of it may have arrived", func() {}, at(5), 7, minute(7)},
+		{"it is held", func() { r.held = fifty }, at(50), 8, minute(8)},
+		{"it is applied once more", func() { r.applying(fifty) }, at(50), 9, minute(8)},
+		{"nothing is routed", func() {}, rollout.State{Phase: rollout.Healthy}, 10, time.Time{}},
+	} {
+		step.do()
+		r.looked(minute(step.now))
+		compare.CheckNamed(t, step.what, step.want, r.since(step.state, rendered, minute(step.now)))
+	}
+	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
+}
+
+// TestTouchFromEverywhere checks that several goroutines can use the queue at the same time, as watches, measurements and pumps do.
+func TestTouchFromEverywhere(t *testing.T) {
+	r := New(Options{})
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				name := fmt.Sprint("app", n, "-", i)
+				r.Touch(name)
+				r.queue.at(name, time.Unix(1, 0))
+				r.NextDue()
+			}
+		})
+	}
+	all.Wait()
+	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
+}
+
+// TestSameApp checks that appView.same returns false for each change of an app in Git that must cause a pass.
+func TestSameApp(t *testing.T) {
+	wrong := rollout.Invalidf("f", "", "is wrong")
+	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
+	for name, change := range map[string]func(*appView){
+		"the folder":    func(a *appView) { a.Path = "apps/other" },
+		"the promotion": func(a *appView) { a.promotion.ID = "b" },
+		"a freeze":      func(a *appView) { a.calendar.Freeze = &rollout.Freeze{Reason: "x"} },
+		"unlisted":      func(a *appView) { a.removed = wrong },
+		"to be pruned":  func(a *appView) { a.prunes = true },
+		"refused":       func(a *appView) { a.refused = wrong },
+		"another head":  func(a *appView) { a.head = &strategies.Head{} },
+	} {
+		other := base
+		change(&other)
+		again := other
+		compare.CheckNamed(t, name, [3]bool{false, false, true}, [3]bool{base.same(&other), other.same(&base), other.same(&again)})
+	}
+	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
+}
+
+// TestUnchangedAppIsRenderedOnce checks that a new head that does not change an app costs one render of the app. The
+// commits before the head are rendered only if the app has changed.
+func TestUnchangedAppIsRenderedOnce(t *testing.T) {
+	s, r := newShelf()
+	s.same = map[string]string{"second": "first"}
+	shop := app("shop")
+	r.renders.look(readable("first"), nil, []rollout.App{shop})
+	r.renders.drain()
+	for _, v := range []*gitView{at("first", "second"), at("second", "third")} {
+		r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+		r.renders.drain()
+	}
+	compare.Check(t, []string{"shop first", "shop second", "shop third", "shop second"}, s.rendered)
+	wantHead(t, r, at("third"), "shop", "third")
+}
+
+// TestOwnersOfProposals checks that a proposal's branch leads to its app, if the app is on record.
+func TestOwnersOfProposals(t *testing.T) {
+	_, r := newShelf()
+	r.states.Cluster = "prod"
+	r.states.apps = map[string]appState{"shop": {}, "till": {}}
+	r.states.proposals = map[string]string{
+		rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop"): "1",
+		rollout.ProposalBranch(rollout.ProposePromotion, "prod", "gone"): "2",
+		rollout.ProposalBranch(rollout.ProposeRevert, "prod", "till"):    "3",
+		rollout.ProposalBranch(rollout.ProposeRevert, "test", "shop"):    "4",
+	}
+	compare.Check(t, []string{"shop", "till"}, slices.Sorted(slices.Values(r.states.proposers())))
+}
+
+// TestAgenda checks when apps are due: at the time of their timer, or immediately after a touch.
+func TestAgenda(t *testing.T) {
+	now := time.Now()
+	r := New(Options{})
+	r.queue.at("later", now.Add(time.Hour))
+	r.queue.at("sooner", now.Add(time.Minute))
+	r.queue.at("never", time.Time{})
+	compare.CheckNamed(t, "next due", now.Add(time.Minute), r.NextDue())
+	r.Touch("touched")
+	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay a touched app
+	compare.CheckNamed(t, "due now", []string{"touched"}, r.queue.due(now))
+	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
+}
+
+// TestEachErrorIsLoggedOnce checks that a repeated error is logged once. If the error returns after a success, it is logged again.
+func TestEachErrorIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
+	refused, away := errors.New("refused"), fmt.Errorf("fetch: %w", errors.New("no route"))
+	for range 3 {
+		c.about("app a", refused)
+		c.about("Git", away)
+	}
+	logged := func(text string) int { return strings.Count(log.String(), text) }
+	compare.CheckNamed(t, "lines of each error", []int{1, 1}, []int{logged("refused"), logged("no route")})
+	c.about("Git", nil)
+	c.about("Git", away)
+	compare.CheckNamed(t, "lines of an error that came back", 2, logged("no route"))
+}
+
+func TestBackoff(t *testing.T) {
+	var got []string
+	at := time.Duration(0)
+	for range 9 {
+		at += backoff(at)
+		got = append(got, at.String())
+	}
+	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
+}
+
+// TestNoTracerCostsNothing checks that a part of a pass allocates no memory for traces if there is no Tracer.
+func TestNoTracerCostsNothing(t *testing.T) {
+	r := New(Options{})
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() {
+		_, end := r.begin(ctx, report.PartApply, "shop")
+		end(nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -18,7 +19,7 @@ import (
 // mirrorOf adapts a git.Repo, as package adapters does.
 type mirrorOf struct{ *git.Repo }
 
-func (m mirrorOf) Held(commit string) (Snapshot, bool) {
+func (m mirrorOf) Held(commit string) (reconciler.Snapshot, bool) {
 	s, held := m.Repo.Held(commit)
 	return s, held
 }
@@ -30,11 +31,12 @@ func (m mirrorOf) Branches(ctx context.Context, repo string, known map[string]st
 // stage is a real Git server with the clusters dev and prod. Its peers read records for prod.
 type stage struct {
 	t *testing.T
-	*peers
+	*reconciler.Peers
 	repo    *gittest.Repo
 	server  *gittest.Server
 	bare    string // has the state branch of dev
 	mirror  *git.Repo
+	main    func() reconciler.Snapshot
 	touched []string
 	owner   rollout.Cluster
 }
@@ -51,22 +53,22 @@ func newStage(t *testing.T) *stage {
 	var err error
 	s.mirror, err = git.Open(t.Context(), git.Options{URL: s.server.URL, Branch: "main", Cluster: "prod"})
 	must(t, err)
-	s.peers = &peers{
-		Options: &Options{Branches: mirrorOf{s.mirror.Beside()}}, touch: func(app string) { s.touched = append(s.touched, app) },
-		wanted: make(chan struct{}, 1), clusters: map[string]*peer{}, asked: map[string][]peerRecord{}, current: s.head,
-	}
+	touch := func(app string) { s.touched = append(s.touched, app) }
+	s.Peers = reconciler.NewPeers(&reconciler.Options{Branches: mirrorOf{s.mirror.Beside()}}, touch,
+		func() reconciler.Snapshot { return s.main() })
+	s.main = s.head
 	s.head()
 	return s
 }
 
 // head returns the newest commit of main.
-func (s *stage) head() *gitView {
+func (s *stage) head() reconciler.Snapshot {
 	s.t.Helper()
 	heads, err := s.mirror.Fetch(s.t.Context())
 	must(s.t, err)
 	tree, err := s.mirror.Snapshot(s.t.Context(), heads.Main)
 	must(s.t, err)
-	return &gitView{branch: &source.Branch{Tree: tree}}
+	return tree
 }
 
 // record pushes the state branch of dev: cluster.yaml, and a state for each serial by app; 0 removes the app.
@@ -100,7 +102,7 @@ func (s *stage) read(what string, lookups, fetches int64, due ...string) {
 	s.t.Helper()
 	before := s.mirror.Stats()
 	s.touched = nil
-	must(s.t, s.refresh(s.t.Context()))
+	must(s.t, s.Refresh(s.t.Context()))
 	after := s.mirror.Stats()
 	compare.CheckNamed(s.t, what+": requests", [2]int64{lookups, fetches},
 		[2]int64{after.Lookups - before.Lookups, after.Fetches - before.Fetches})
@@ -111,7 +113,7 @@ func (s *stage) read(what string, lookups, fetches int64, due ...string) {
 // serial returns the serial of a record as the app shop reads it, or -1 without a record.
 func (s *stage) serial(app string) int {
 	s.t.Helper()
-	record, err := s.of("shop").States("dev")
+	record, err := s.Of("shop").States("dev")
 	must(s.t, err)
 	state, found := record(app)
 	if !found {
@@ -125,10 +127,10 @@ func (s *stage) serial(app string) int {
 func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	s := newStage(t)
 	main := s.head()
-	s.current = func() *gitView { return main }
+	s.main = func() reconciler.Snapshot { return main }
 	s.record(map[string]int{"shop": 1, "till": 1, "other": 1})
 	s.read("no app waits", 0, 0)
-	if _, err := s.of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
+	if _, err := s.Of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
 		t.Fatalf("before the first look-up: %v", err)
 	}
 	s.read("first", 1, 1, "shop")
@@ -144,17 +146,17 @@ func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	s.record(map[string]int{"till": 0})
 	s.read("a removed record", 1, 1, "shop")
 	compare.Check(t, -1, s.serial("till"))
-	late, err := s.of("shop").States("dev")
+	late, err := s.Of("shop").States("dev")
 	must(t, err)
-	s.of("shop")
+	s.Of("shop")
 	s.read("the app waits no longer", 0, 0)
 	if state, found := late("shop"); !found || state.Serial != 0 {
 		t.Errorf("an old answer gives %+v, %v", state, found)
 	}
 	s.read("the app has used an old answer", 1, 0, "shop")
-	s.of("shop")
+	s.Of("shop")
 	s.read("the app waits no longer", 0, 0)
-	if _, err := s.of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
+	if _, err := s.Of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
 		t.Fatalf("an old record counts again: %v", err)
 	}
 	s.read("the branch has not moved meanwhile", 1, 0, "shop")
@@ -218,15 +220,15 @@ func TestPeerProblems(t *testing.T) {
 			refresh := func(due ...string) {
 				t.Helper()
 				s.touched = nil
-				must(t, s.refresh(t.Context()))
+				must(t, s.Refresh(t.Context()))
 				compare.Check(t, due, s.touched)
 			}
 			wantError := func() {
 				t.Helper()
-				_, err := s.of("shop").States("dev")
+				_, err := s.Of("shop").States("dev")
 				compare.CheckError(t, "States", err, tt.want)
 			}
-			_, _ = s.of("shop").States("dev")
+			_, _ = s.Of("shop").States("dev")
 			refresh("shop")
 			compare.Check(t, 5, s.serial("shop"))
 			tt.harm(s)
@@ -246,20 +248,20 @@ func TestPeerProblems(t *testing.T) {
 func TestUnreachablePeers(t *testing.T) {
 	s := newStage(t)
 	main := s.head()
-	s.current = func() *gitView { return main }
+	s.main = func() reconciler.Snapshot { return main }
 	s.record(map[string]int{"shop": 5})
 	s.push(map[string][]byte{rollout.StatePath("till"): []byte("a: b")})
-	_, _ = s.of("shop").States("dev")
-	must(t, s.refresh(t.Context()))
+	_, _ = s.Of("shop").States("dev")
+	must(t, s.Refresh(t.Context()))
 	compare.Check(t, [2]int{5, 0}, [2]int{s.serial("shop"), s.serial("till")})
 	s.server.Fault(gittest.Faults{Status: 503})
 	for _, due := range [][]string{{"shop"}, nil} {
 		s.touched = nil
-		if err := s.refresh(t.Context()); !errors.Is(err, rollout.ErrUnreachable) {
+		if err := s.Refresh(t.Context()); !errors.Is(err, rollout.ErrUnreachable) {
 			t.Fatalf("the server is down: %v", err)
 		}
 		compare.Check(t, due, s.touched)
-		_, err := s.of("shop").States("dev")
+		_, err := s.Of("shop").States("dev")
 		compare.CheckError(t, "States", err, "state branch gitrollout/state/dev cannot be read: read branches of http")
 	}
 	s.server.Fault(gittest.Faults{})
@@ -272,19 +274,19 @@ func TestUntrustedPeer(t *testing.T) {
 	s := newStage(t)
 	s.record(map[string]int{"shop": 1})
 	refused := errors.New("the commit is not signed")
-	s.BelievePeer = func(cluster string, tree Snapshot) error {
+	s.BelievePeer = func(cluster string, tree reconciler.Snapshot) error {
 		if cluster != "dev" || tree.Commit().ID != s.repo.Ref(devBranch) {
 			t.Errorf("asked about %s of %s", tree.Commit().ID, cluster)
 		}
 		return refused
 	}
-	_, _ = s.of("shop").States("dev")
-	must(t, s.refresh(t.Context()))
-	_, err := s.of("shop").States("dev")
+	_, _ = s.Of("shop").States("dev")
+	must(t, s.Refresh(t.Context()))
+	_, err := s.Of("shop").States("dev")
 	compare.CheckError(t, "States", err, "state branch gitrollout/state/dev: commit "+rollout.ShortID(s.repo.Ref(devBranch))+
 		" is not signed by cluster dev: the commit is not signed; ")
 	refused = nil
-	must(t, s.refresh(t.Context()))
+	must(t, s.Refresh(t.Context()))
 	compare.Check(t, 1, s.serial("shop"))
 }
 
@@ -299,12 +301,12 @@ func TestPeerInAnotherRepository(t *testing.T) {
 	s.repo.Git("clone", "-q", "--bare", s.repo.Bare, s.bare)
 	s.record(map[string]int{"shop": 7})
 	keepAt(s.server.URL + "-state.git")
-	_, _ = s.of("shop").States("dev")
-	must(t, s.refresh(t.Context()))
+	_, _ = s.Of("shop").States("dev")
+	must(t, s.Refresh(t.Context()))
 	compare.Check(t, 7, s.serial("shop"))
 	keepAt("https://git.example.com/state.git")
-	compare.CheckError(t, "refresh", s.refresh(t.Context()), "is not on the server of")
-	_, err := s.of("shop").States("dev")
+	compare.CheckError(t, "refresh", s.Refresh(t.Context()), "is not on the server of")
+	_, err := s.Of("shop").States("dev")
 	compare.CheckError(t, "States", err, "state branch gitrollout/state/dev cannot be read: https://git.example.com/state.git is not on")
 }
 
@@ -312,32 +314,31 @@ func TestPeerInAnotherRepository(t *testing.T) {
 func TestPeersInTheLoop(t *testing.T) {
 	s := newStage(t)
 	s.record(map[string]int{"shop": 1})
-	for i, refresh := range []func(w *world, r *Reconciler) error{
-		func(w *world, r *Reconciler) error { return r.RunOnce(t.Context(), w.clock, true) },
-		func(w *world, r *Reconciler) error { return r.RunOnce(t.Context(), w.clock, false) }, // no fetch, but an app waits
-		func(w *world, r *Reconciler) error { return r.Turn(t.Context(), PumpIn, w.clock) },
-		func(_ *world, r *Reconciler) error {
+	for i, refresh := range []func(w *world, r *reconciler.Reconciler) error{
+		func(w *world, r *reconciler.Reconciler) error { return r.RunOnce(t.Context(), w.clock, true) },
+		func(w *world, r *reconciler.Reconciler) error { return r.RunOnce(t.Context(), w.clock, false) }, // no fetch, but an app waits
+		func(w *world, r *reconciler.Reconciler) error { return r.Turn(t.Context(), reconciler.PumpIn, w.clock) },
+		func(_ *world, r *reconciler.Reconciler) error {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			due := make(chan string, 1)
-			r.peers.touch = func(app string) { due <- app }
-			go r.pumpPeers(ctx)
+			go r.PumpPeers(ctx, func(app string) { due <- app })
 			<-due
 			return nil
 		},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Branches = s.Options.Branches })
+			w := newWorld(t, func(o *reconciler.Options) { o.Branches = s.Options.Branches })
 			w.follow("dev", map[string]string{".gitrollout/dev/config.yaml": plainConfig})
 			before := s.mirror.Stats()
 			w.pass()
-			must(t, w.r.peers.refresh(t.Context()))
+			must(t, w.r.Peers().Refresh(t.Context()))
 			compare.CheckNamed(t, "requests while no app waits", before, s.mirror.Stats())
-			if _, err := w.r.peers.of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
+			if _, err := w.r.Peers().Of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
 				t.Fatalf("before the first look-up: %v", err)
 			}
 			must(t, refresh(w, w.r))
-			record, err := w.r.peers.of("shop").States("dev")
+			record, err := w.r.Peers().Of("shop").States("dev")
 			must(t, err)
 			if state, found := record("shop"); !found || state.Serial != 1 {
 				t.Errorf("record %+v, %v", state, found)

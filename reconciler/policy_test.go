@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -32,16 +33,16 @@ func (r *rules) set(t *testing.T, more string) {
 	r.policy, r.err = p, nil
 }
 
-func (r *rules) options(o *Options) {
+func (r *rules) options(o *reconciler.Options) {
 	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
 // pausedUnder returns a test environment whose release of v2 waits at a gate, and the policy, which permits this release.
-func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
+func pausedUnder(t *testing.T, more func(*reconciler.Options)) (*world, *rules) {
 	t.Helper()
 	r := &rules{}
 	r.set(t, "")
-	return paused(t, func(o *Options) {
+	return paused(t, func(o *reconciler.Options) {
 		r.options(o)
 		if more != nil {
 			more(o)
@@ -73,7 +74,7 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
-	w := newWorld(t, func(o *Options) { r.options(o); o.Applier = counting{o.Applier, by} })
+	w := newWorld(t, func(o *reconciler.Options) { r.options(o); o.Applier = counting{o.Applier, by} })
 	w.follow("a Secret, and another app", map[string]string{
 		"apps/evil/kustomization.yaml": "resources: [app.yaml]\n",
 		"apps/evil/app.yaml":           "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
@@ -154,7 +155,7 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 			promote, abort := promotion(w, "full"), decision(w, "decision: abort")
 			if restarts {
 				r.policy = nil
-				w.r = New(w.r.Options)
+				w.r = reconciler.New(w.r.Options)
 			}
 			w.commit("promote", promote)
 			pass(t, w)
@@ -178,7 +179,7 @@ func TestForbiddenSkips(t *testing.T) {
 			"through: '3'": 3, "through: '2'": 3, "workloads: {default/shop: '2'}": 3,
 		} {
 			t.Run(wait+"/"+through, func(t *testing.T) {
-				w, r := pausedUnder(t, func(*Options) {})
+				w, r := pausedUnder(t, func(*reconciler.Options) {})
 				r.set(t, ", rollouts: {forbid: [promoteFull]}")
 				app := strings.Replace(version("v2"), "steps: [{setWeight: 50}, {pause: {}}]",
 					"steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {"+wait+", name: soak}]", 1)
@@ -241,7 +242,7 @@ func TestForbiddenPromotion(t *testing.T) {
 // the approval is checked again.
 func TestPromotersOfAProject(t *testing.T) {
 	var asked []string
-	w, r := pausedUnder(t, func(o *Options) {
+	w, r := pausedUnder(t, func(o *reconciler.Options) {
 		o.Approve = func(_ context.Context, _, _, promoters string) (string, error) {
 			asked = append(asked, promoters)
 			if promoters != "/keys/ann" {
@@ -260,7 +261,7 @@ func TestPromotersOfAProject(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 	t.Run("no promoter is named", func(t *testing.T) {
 		by := ""
-		w, _ := pausedUnder(t, func(o *Options) {
+		w, _ := pausedUnder(t, func(o *reconciler.Options) {
 			o.Approve = func(context.Context, string, string, string) (string, error) { return "", nil }
 			telling(func(a report.App) {
 				if a.Input.Promotion != nil {
@@ -279,7 +280,7 @@ type accountKey struct{}
 
 // byAccount is an Applier that stores the service accounts of its applies and prunes.
 type byAccount struct {
-	Applier
+	reconciler.Applier
 	as map[any]bool
 }
 
@@ -299,7 +300,7 @@ func TestAccountOfAProject(t *testing.T) {
 	r := &rules{}
 	r.set(t, ", serviceAccount: edge/deployer")
 	as := map[any]bool{}
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *reconciler.Options) {
 		r.options(o)
 		o.Applier = byAccount{o.Applier, as}
 		o.As = func(ctx context.Context, app rollout.App) context.Context {
@@ -309,7 +310,7 @@ func TestAccountOfAProject(t *testing.T) {
 	w.commit("v2", shopAt("v2"))
 	w.follow("another account", map[string]string{configFile: open + "  serviceAccount: default/strong\n"})
 	compare.CheckNamed(t, "written as", map[any]bool{"edge/deployer": true}, as)
-	w.r = New(w.r.Options)
+	w.r = reconciler.New(w.r.Options)
 	clear(as)
 	w.commit("gone", withoutShop)
 	w.follow("and pruned", map[string]string{configFile: open + "  prune: true\n"})
@@ -320,7 +321,7 @@ func TestAccountOfAProject(t *testing.T) {
 // app is rendered again. An unchanged policy causes no pass.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
-	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
+	w, r := pausedUnder(t, func(o *reconciler.Options) { o.Renderer = builder })
 	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	compare.CheckNamed(t, "questions, and apps visited", [2]int{1, 0}, [2]int{r.asked - asked, w.r.Stats().Decided - decided})

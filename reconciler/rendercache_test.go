@@ -20,7 +20,7 @@ import (
 
 // shelf is both a Git mirror and a renderer that lists its renders. Renders of two commits differ unless the map "same" says otherwise.
 type shelf struct {
-	away
+	Repository
 	here     map[string]bool
 	rendered []string
 	same     map[string]string           // the commit with equal content, by commit
@@ -258,8 +258,7 @@ func TestARecordsCommitCopiesNoApps(t *testing.T) {
 func TestAPassReadsNoOtherRecords(t *testing.T) {
 	d := strategies.Decision{State: rollout.State{Inventory: []rollout.Ref{{Kind: "Service", Namespace: "shop", Name: "shop"}}}}
 	_, leaves, err := (&applier{}).leave(transition{app: &appView{App: app("shop")}}, d)
-	must(t, err)
-	compare.CheckNamed(t, "an app in Git leaves", false, leaves)
+	compare.CheckNamed(t, "an app in Git leaves", []any{false, nil}, []any{leaves, err})
 }
 
 // TestViewsShareApps checks that a view after a record's commit has the former view's apps, but for an app with a new calendar.

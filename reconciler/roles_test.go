@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -30,7 +31,7 @@ func TestRefusedRoles(t *testing.T) {
 	for refused, want := range map[int]int{0: 16, 4: 16, 5: 5, 16: 5} {
 		t.Run(fmt.Sprint(refused), func(t *testing.T) {
 			roles := &roleWriter{}
-			w := newWorld(t, func(o *Options) { o.Annotations = roles })
+			w := newWorld(t, func(o *reconciler.Options) { o.Annotations = roles })
 			w.follow("16 pods", map[string]string{"apps/shop/app.yaml": app})
 			roles.asked, roles.refused = 0, refused
 			err := w.once()

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -24,7 +25,7 @@ import (
 
 // away is a Git server whose n-th fetch fails with the error err(n). If this is nil, Repository serves the fetch.
 type away struct {
-	Repository
+	reconciler.Repository
 	fetches atomic.Int64
 	err     func(n int64) error
 }
@@ -54,8 +55,8 @@ func TestRunPolls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				repo := &away{err: func(int64) error { return errors.New("no route") }}
-				r := New(Options{Repository: repo, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				r.in.seen.Store(&gitView{branch: &source.Branch{Config: tt.config}, apps: map[string]*appView{}})
+				r := reconciler.New(reconciler.Options{Repository: repo, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				r.See(&source.Branch{Config: tt.config})
 				ctx, stop := context.WithTimeout(t.Context(), 61*time.Second)
 				defer stop()
 				ended := make(chan struct{})
@@ -93,7 +94,7 @@ func TestProblemsAreTold(t *testing.T) {
 		}}
 		var told []string
 		var staged []bool
-		r := New(Options{
+		r := reconciler.New(reconciler.Options{
 			Cluster: "prod", UID: "uid", Repository: repo, Past: server, Renderer: render.New(render.InProcess{}),
 			Log: slog.New(slog.DiscardHandler), Tell: func(news report.Report) {
 				if p := news.Problem; p != nil {
@@ -129,7 +130,7 @@ func TestPoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				repo := &away{err: func(int64) error { return errors.New("no route") }}
-				r := New(Options{Repository: repo, Log: slog.New(slog.DiscardHandler)})
+				r := reconciler.New(reconciler.Options{Repository: repo, Log: slog.New(slog.DiscardHandler)})
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				go r.Run(ctx, tt.interval)
@@ -152,7 +153,8 @@ func TestPoll(t *testing.T) {
 // TestRunStopsAtOnce checks that Run ends immediately if its context is cancelled while it waits.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(Options{Repository: &away{err: func(int64) error { return errors.New("no route") }}, Log: slog.New(slog.DiscardHandler)})
+		r := reconciler.New(reconciler.Options{Repository: &away{err: func(int64) error { return errors.New("no route") }},
+			Log: slog.New(slog.DiscardHandler)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { r.Run(ctx, time.Hour); close(ended) }()
@@ -164,55 +166,16 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAgenda checks when apps are due: at the time of their timer, or immediately after a touch.
-func TestAgenda(t *testing.T) {
-	now := time.Now()
-	r := New(Options{Repository: &away{}, Log: slog.New(slog.DiscardHandler)})
-	r.queue.at("later", now.Add(time.Hour))
-	r.queue.at("sooner", now.Add(time.Minute))
-	r.queue.at("never", time.Time{})
-	compare.CheckNamed(t, "next due", now.Add(time.Minute), r.NextDue())
-	r.Touch("touched")
-	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay a touched app
-	compare.CheckNamed(t, "due now", []string{"touched"}, r.queue.due(now))
-	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
-}
-
-// TestEachErrorIsLoggedOnce checks that a repeated error is logged once. If the error returns after a success, it is logged again.
-func TestEachErrorIsLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
-	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
-	refused, away := errors.New("refused"), fmt.Errorf("fetch: %w", errors.New("no route"))
-	for range 3 {
-		c.about("app a", refused)
-		c.about("Git", away)
-	}
-	logged := func(text string) int { return strings.Count(log.String(), text) }
-	compare.CheckNamed(t, "lines of each error", []int{1, 1}, []int{logged("refused"), logged("no route")})
-	c.about("Git", nil)
-	c.about("Git", away)
-	compare.CheckNamed(t, "lines of an error that came back", 2, logged("no route"))
-}
-
-func TestBackoff(t *testing.T) {
-	var got []string
-	at := time.Duration(0)
-	for range 9 {
-		at += backoff(at)
-		got = append(got, at.String())
-	}
-	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
-}
-
 // TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try no longer than one does.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
 	_ = w.once()
 	for range 20 {
-		w.r.reconcile(t.Context(), "shop", func() time.Time { return w.now })
+		w.r.Touch("shop")
+		_ = w.r.RunOnce(t.Context(), w.clock, false)
 	}
-	if due := w.r.queue.next(); due.After(w.now.Add(2 * time.Second)) {
+	if due := w.r.NextDue(); due.After(w.now.Add(2 * time.Second)) {
 		t.Errorf("at %s, after 20 failures at one moment, the next try is at %s", w.now, due)
 	}
 }
@@ -220,16 +183,16 @@ func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 // TestTriesAreSpread checks that Options.Spread lengthens the wait before the next try of a failed app.
 func TestTriesAreSpread(t *testing.T) {
 	asked := []time.Duration{}
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *reconciler.Options) {
 		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + 10*time.Second }
 	})
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
 	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": configMap + "data: {a: b}\n"})
 	w.passes(2)
-	if len(asked) == 0 || asked[0] != backoff(0) {
+	if len(asked) == 0 || asked[0] != time.Second {
 		t.Fatalf("spread were %v", asked)
 	}
-	if due := w.r.queue.next(); due.Before(w.now.Add(10 * time.Second)) {
+	if due := w.r.NextDue(); due.Before(w.now.Add(10 * time.Second)) {
 		t.Errorf("the next try is at %s, at %s", due, w.now)
 	}
 }
@@ -238,7 +201,7 @@ func TestTriesAreSpread(t *testing.T) {
 // tries grow until a try succeeds.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
-	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
+	isFailing := func() bool { return w.r.IsFailing("shop") }
 	w.passes(2)
 	compare.CheckNamed(t, "an app at rest is failing", false, isFailing())
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
@@ -313,7 +276,9 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 // TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects together has failed. Each new error is
 // reported once. An object of another app is skipped. Any other error stops the applies, because later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
-	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
+	objects := rollout.Mapped([]string{"a", "b", "c"}, func(name string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}}
+	})
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
 	down, slow := errors.New("the API server is away"), errors.New("too slow")
 	for name, c := range map[string]struct {
@@ -332,21 +297,9 @@ func TestEachObjectIsTried(t *testing.T) {
 	} {
 		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
 		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }
-		err := applyEach(t.Context(), w.cluster, "shop", objects, c.failed)
+		err := reconciler.ApplyEach(t.Context(), w.cluster, "shop", objects, c.failed)
 		applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", "")
 		compare.CheckNamed(t, name, [2]string{c.want, c.applied}, [2]string{err.Error(), applied})
-	}
-}
-
-// TestNoTracerCostsNothing checks that a part of a pass allocates no memory for traces if there is no Tracer.
-func TestNoTracerCostsNothing(t *testing.T) {
-	r := New(Options{})
-	ctx := t.Context()
-	if n := testing.AllocsPerRun(1000, func() {
-		_, end := r.begin(ctx, report.PartApply, "shop")
-		end(nil)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 
@@ -375,7 +328,7 @@ func (m *meter) Measured(string) []strategies.Measured {
 // start no measurement and collect all results, however long they take. So no result is lost.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
-	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })
+	w := newWorld(t, func(o *reconciler.Options) { o.Analyzer, o.Ends = m, true })
 	slow := func() time.Time { // each reading advances the clock by three seconds
 		w.now = w.now.Add(3 * time.Second)
 		return w.now
@@ -396,7 +349,7 @@ spec:
 		s := w.state()
 		isThrough = len(s.Progress) > 0 && s.Progress[0].Step == 2
 		m.lost = nil
-		w.r = New(w.r.Options)
+		w.r = reconciler.New(w.r.Options)
 	}
 	compare.CheckNamed(t, "measurements begun, and the step has ended", []any{3, true}, []any{m.begun, isThrough})
 }

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -57,9 +58,7 @@ func (b believer) States(cluster string) (func(app string) (rollout.State, bool)
 // playStages returns the broken rule of a run, or "".
 func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers) (failed string) {
 	c, rng := newClusters(t), rand.New(rand.NewPCG(seed, 5))
-	believe := func() {
-		c.prod.r.in.stages.peersOf = func(app string) source.Peers { return wrap(c.prod.r.peers.of(app)) }
-	}
+	believe := func() { c.prod.r.WrapPeers(wrap) }
 	believe()
 	for _, w := range []*world{c.staging, c.prod} {
 		w.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: strings.HasPrefix(version, "bad")} }
@@ -116,7 +115,7 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 		case 9:
 			w := []*world{c.staging, c.prod}[rng.IntN(2)]
 			trace = append(trace, "restart of "+w.r.Cluster)
-			w.r = New(w.r.Options)
+			w.r = reconciler.New(w.r.Options)
 			believe()
 		}
 		run(rng.IntN(60))

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -39,7 +40,7 @@ func (c *clusters) Branches(_ context.Context, _ string, known map[string]string
 }
 
 // Held implements Branches.
-func (c *clusters) Held(commit string) (Snapshot, bool) { return c.prod.git.Held(commit) }
+func (c *clusters) Held(commit string) (reconciler.Snapshot, bool) { return c.prod.git.Held(commit) }
 
 const stagesFile = `apiVersion: gitrollout.dev/v1alpha1
 kind: Fleet
@@ -70,7 +71,7 @@ func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	for _, m := range more {
 		maps.Copy(files, m)
 	}
-	c.prod = worldOf(t, files, func(o *Options) { o.Branches = c })
+	c.prod = worldOf(t, files, func(o *reconciler.Options) { o.Branches = c })
 	c.staging = &world{T: t, now: c.prod.now,
 		git:     mirrorIn(c.prod.git.Server, "staging"),
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(2, 2)), c.prod.now)},
@@ -78,7 +79,7 @@ func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	o := c.prod.r.Options
 	o.Cluster, o.UID, o.Repository, o.Past, o.Renderer, o.Observer, o.Applier, o.Branches, o.Log = "staging", "other", c.staging.git,
 		c.staging.git, render.New(render.InProcess{}), c.staging.cluster, c.staging.cluster, nil, slog.New(slog.DiscardHandler)
-	c.staging.r = New(o)
+	c.staging.r = reconciler.New(o)
 	c.push(map[string]string{})
 	c.run(20)
 	if c.reads > 0 {
@@ -268,7 +269,7 @@ func TestApproval(t *testing.T) {
 	}
 	second := proposed()
 	compare.Contains(t, second[rollout.PromotionPath("prod", "shop")], "through: entry")
-	c.prod.r = New(c.prod.r.Options)
+	c.prod.r = reconciler.New(c.prod.r.Options)
 	c.prod.recordsNothing(func() { c.run(30) })
 	compare.CheckNamed(t, "the proposal after a restart", second, proposed())
 	c.push(baseAt("v3"))

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-func (m mirrorOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
+func (m mirrorOf) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	line, err := m.Line(ctx, from, to)
-	return rollout.Mapped(line, func(s *git.Snapshot) Snapshot { return s }), err
+	return rollout.Mapped(line, func(s *git.Snapshot) reconciler.Snapshot { return s }), err
 }
 
 // TestStateInAnotherRepository runs a release with the state branch in another repository: each advance is recorded there before it is
@@ -55,7 +56,7 @@ func TestStateInAnotherRepository(t *testing.T) {
 		}
 		return nil
 	}
-	w.r = New(Options{Cluster: "prod", UID: "uid", Repository: mirrorOf{mirror}, Past: mirrorOf{mirror},
+	w.r = reconciler.New(reconciler.Options{Cluster: "prod", UID: "uid", Repository: mirrorOf{mirror}, Past: mirrorOf{mirror},
 		Renderer: render.New(render.InProcess{}), Observer: w.cluster, Applier: w.cluster, Log: slog.New(slog.DiscardHandler),
 		Writer: "test", Workers: 1})
 	w.settle()

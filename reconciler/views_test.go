@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +22,8 @@ import (
 // churn is a reconciler without a cluster, whose users push random commits. Fetches, renders and passes come in a random order.
 type churn struct {
 	*testing.T
+	*memgit.Clone
 	rand    *rand.Rand
-	git     *mirror
 	r       *Reconciler
 	now     time.Time
 	policy  *rollout.Policy
@@ -37,8 +38,9 @@ var churned = []string{"a", "b", "c", "d", "e"}
 
 func newChurn(t *testing.T, seed uint64) *churn {
 	c := &churn{
-		T: t, rand: rand.New(rand.NewPCG(seed, 1)), git: newMirror(), rules: []*rollout.Policy{nil},
-		now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waiting: map[string]string{},
+		T: t, rand: rand.New(rand.NewPCG(seed, 1)), rules: []*rollout.Policy{nil},
+		Clone: memgit.New(nil).Clone("test", "main", "prod", func(_, _ string) (bool, error) { return false, nil }),
+		now:   time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waiting: map[string]string{},
 		views: map[*gitView]string{},
 	}
 	for _, more := range []string{"sources: [apps/**, one/**]", "serviceAccount: team/robot"} {
@@ -47,9 +49,8 @@ func newChurn(t *testing.T, seed uint64) *churn {
 		must(t, err)
 		c.rules = append(c.rules, p)
 	}
-	c.git.sees = func(heads *rollout.Heads) { heads.Refused = c.refused }
 	c.r = c.start()
-	files := map[string]string{configFile: plainConfig + churnShared}
+	files := map[string]string{rollout.ConfigPath("prod"): fmt.Sprintf(churnConfig, false)}
 	for _, base := range []string{"one", "two"} {
 		files[base+"/kustomization.yaml"], files[base+"/base.yaml"] = "resources: [base.yaml]\n", churnMap("base", 0)
 	}
@@ -61,7 +62,16 @@ func newChurn(t *testing.T, seed uint64) *churn {
 	return c
 }
 
-const churnShared = "sharedChanges: {over: 2, cohorts: [1, \"100%\"]}\n"
+func (c *churn) Fetch(ctx context.Context) (rollout.Heads, error) {
+	heads, err := c.Clone.Fetch(ctx)
+	heads.Refused = c.refused
+	return heads, err
+}
+
+func (c *churn) head(branch string) string { return c.Server.Head(branch) }
+
+const churnConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: %t}\n" +
+	"sharedChanges: {over: 2, cohorts: [1, \"100%%\"]}\n"
 
 func churnMap(name string, i int) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: \"%d\"} # %d\n", name, i/2, i)
@@ -78,9 +88,9 @@ func churnKustomization(name string, i int) string {
 
 // start returns a reconciler that has read nothing, but the record.
 func (c *churn) start() *Reconciler {
-	r := New(Options{Cluster: "prod", Repository: c.git, Past: c.git, Renderer: render.New(render.InProcess{}),
+	r := New(Options{Cluster: "prod", Repository: c, Past: c, Renderer: render.New(render.InProcess{}),
 		Log: slog.New(slog.DiscardHandler), Policy: func(rollout.Heads) (*rollout.Policy, error) { return c.policy, nil }})
-	r.in.hasRead, r.states.isKnown, r.states.head = true, true, c.git.state()
+	r.in.hasRead, r.states.isKnown, r.states.head = true, true, c.head(rollout.StateBranch("prod"))
 	if c.r != nil {
 		r.states.apps = maps.Clone(c.r.states.apps)
 	}
@@ -88,7 +98,8 @@ func (c *churn) start() *Reconciler {
 }
 
 func (c *churn) push(files map[string]string) {
-	c.pushed = append(c.pushed, c.git.commit("main", fmt.Sprint("push ", c.rand.Uint64()), files))
+	c.pushed = append(c.pushed, c.Server.Commit(memgit.Change{Branch: "main", Author: "Ann", Message: fmt.Sprint("push ", c.rand.Uint64()),
+		Edits: Contents(files)}))
 }
 
 // edit returns a random edit of one file or folder.
@@ -116,7 +127,7 @@ func (c *churn) edit() map[string]string {
 			return map[string]string{rollout.FreezePath("prod"): freeze}
 		}
 		more := []string{"", "interval: none\n", "windows:\n- {kind: deny, schedule: \"0 0 * * *\", duration: 1h, apps: [a, b]}\n"}[i%3]
-		return map[string]string{configFile: []string{plainConfig, pruneConfig}[i/3] + churnShared + more}
+		return map[string]string{rollout.ConfigPath("prod"): fmt.Sprintf(churnConfig, i/3 == 1) + more}
 	default:
 		return map[string]string{".gitrollout/prod/README": fmt.Sprint(i)}
 	}
@@ -131,11 +142,11 @@ func (c *churn) act() {
 		if c.rand.IntN(5) == 0 { // an untrusted head, or a trusted head again
 			c.refused = nil
 			if c.rand.IntN(2) == 0 {
-				id := c.git.Server.Make(c.git.main(), memgit.Change{Author: "Ann", Edits: contents(c.edit())})
+				id := c.Server.Make(c.head("main"), memgit.Change{Author: "Ann", Edits: Contents(c.edit())})
 				c.refused, c.pushed = &rollout.Refusal{Commit: id, Reason: "no signature"}, append(c.pushed, id)
 			}
 		} else if c.rand.IntN(4) == 0 { // users force a push of an older commit
-			c.git.Server.Set("Ann", "main", c.pushed[c.rand.IntN(len(c.pushed))])
+			c.Server.Set("Ann", "main", c.pushed[c.rand.IntN(len(c.pushed))])
 		} else if c.rand.IntN(3) == 0 {
 			c.policy = c.rules[c.rand.IntN(len(c.rules))]
 		}
@@ -197,8 +208,8 @@ func (c *churn) record(name string, app source.App) {
 	if app.Entry != nil {
 		s.Entered = &rollout.Entered{At: c.now, Commit: s.Source, Was: app.State.Source, Well: c.now.Add(-time.Hour)}
 	}
-	c.git.Server.Set("prod", stateBranch, fmt.Sprint("record ", c.rand.Uint64()))
-	c.r.states.apps[name], c.r.states.head = appState{state: s}, c.git.state()
+	c.Server.Set("prod", rollout.StateBranch("prod"), fmt.Sprint("record ", c.rand.Uint64()))
+	c.r.states.apps[name], c.r.states.head = appState{state: s}, c.head(rollout.StateBranch("prod"))
 	c.r.cohorts.wake()
 }
 
@@ -274,8 +285,8 @@ func TestViewsOfManyPushes(t *testing.T) {
 					compare.CheckNamed(t, "a former view", text, textOf(v))
 				}
 				clear(c.views)
-				if _, err := c.r.in.reader.ConfigAt(c.git.Server.Commits[c.git.main()]); err != nil { // a new process has no last one
-					c.push(map[string]string{configFile: plainConfig + churnShared})
+				if _, err := c.r.in.reader.ConfigAt(c.Server.Commits[c.head("main")]); err != nil { // a new process has no last one
+					c.push(map[string]string{rollout.ConfigPath("prod"): fmt.Sprintf(churnConfig, false)})
 				}
 				c.settle(c.r)
 				fresh := c.start()
@@ -311,11 +322,14 @@ func TestAppsThatWaitForTheSameCommit(t *testing.T) {
 
 // TestARemovedAppKeepsItsCommit checks that the commit that removed an app is still known after a commit of another app's record.
 func TestARemovedAppKeepsItsCommit(t *testing.T) {
-	w := newWorld(t, nil)
-	commit := w.commit("without shop", withoutShop)
+	c := newChurn(t, 1)
+	must(t, c.r.in.look(t.Context()))
+	c.r.states.apps["a"] = appState{state: rollout.State{App: "a", Path: "apps/a", Source: c.pushed[0], Phase: rollout.Healthy}}
+	c.push(map[string]string{"apps/a/kustomization.yaml": "", "apps/a/own.yaml": ""})
 	for _, when := range []string{"after the push", "after a record's commit"} {
-		must(t, w.r.in.look(t.Context()))
-		compare.CheckNamed(t, when, commit, w.r.in.current().apps["shop"].removedBy.ID)
-		w.git.commit(stateBranch, "", nil)
+		must(t, c.r.in.look(t.Context()))
+		compare.CheckNamed(t, when, c.pushed[1], c.r.in.current().apps["a"].removedBy.ID)
+		c.Server.Set("prod", rollout.StateBranch("prod"), "record")
+		c.r.states.head = "record"
 	}
 }

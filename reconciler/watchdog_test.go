@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -17,8 +18,8 @@ import (
 
 // stuck is a Repository and an Observer, whose Fetch calls the function fetch and then fails.
 type stuck struct {
-	Repository
-	Observer
+	reconciler.Repository
+	reconciler.Observer
 	fetch func(context.Context)
 }
 
@@ -44,13 +45,13 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 		"slow, with signs of life": {time.Second, func(ctx context.Context) {
 			for range 30 {
 				time.Sleep(2 * time.Minute)
-				Heartbeat(ctx)
+				reconciler.Heartbeat(ctx)
 			}
 		}, 50 * time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := New(Options{Repository: stuck{fetch: tt.fetch}, Log: slog.New(slog.DiscardHandler)})
+				r := reconciler.New(reconciler.Options{Repository: stuck{fetch: tt.fetch}, Log: slog.New(slog.DiscardHandler)})
 				ctx, stop := context.WithCancel(t.Context())
 				go r.Run(ctx, tt.interval)
 				time.Sleep(tt.after)
@@ -68,7 +69,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 // TestOneAppThatHangsIsNamed checks that Stuck names only the app whose pass is stuck.
 func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(Options{
+		r := reconciler.New(reconciler.Options{
 			Repository: stuck{fetch: func(context.Context) {}}, Log: slog.New(slog.DiscardHandler),
 			Trace: func(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 				if part == report.PartPass && app == "web" {
@@ -77,7 +78,7 @@ func TestOneAppThatHangsIsNamed(t *testing.T) {
 				return ctx, func(error) {}
 			},
 		})
-		r.in.seen.Store(&gitView{branch: &source.Branch{}, apps: map[string]*appView{"shop": {}, "web": {}}})
+		r.See(&source.Branch{}, "shop", "web")
 		ctx, stop := context.WithCancel(t.Context())
 		go r.Run(ctx, time.Hour)
 		r.Touch("web")

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -79,24 +80,13 @@ func (m *mirror) Push(ctx context.Context, updates []rollout.Update) (map[string
 
 // commit pushes a user's commit to a branch. Content "" removes a file.
 func (m *mirror) commit(branch, message string, files map[string]string) string {
-	return m.Server.Commit(memgit.Change{Branch: branch, Author: m.author, Message: message, Edits: contents(files)})
-}
-
-// contents converts files to the edits of a commit. Content "" removes a file.
-func contents(files map[string]string) map[string][]byte {
-	edits := map[string][]byte{}
-	for name, content := range files {
-		if edits[name] = []byte(content); content == "" {
-			edits[name] = nil
-		}
-	}
-	return edits
+	return m.Server.Commit(memgit.Change{Branch: branch, Author: m.author, Message: message, Edits: reconciler.Contents(files)})
 }
 
 // commitOf returns a commit with the given files.
-func commitOf(files map[string]string) Snapshot {
+func commitOf(files map[string]string) reconciler.Snapshot {
 	git := memgit.New(nil)
-	return git.Commits[git.Make("", memgit.Change{Edits: contents(files)})]
+	return git.Commits[git.Make("", memgit.Change{Edits: reconciler.Contents(files)})]
 }
 
 // main returns the head of the users' branch.
@@ -172,7 +162,7 @@ type world struct {
 	*testing.T
 	git     *mirror
 	cluster *server
-	r       *Reconciler
+	r       *reconciler.Reconciler
 	now     time.Time
 }
 
@@ -209,7 +199,7 @@ var (
 
 // newWorld returns a world whose app shop is Healthy at v1. A release of the app stops at a gate when half of the pods have the new
 // version.
-func newWorld(t *testing.T, options func(*Options)) *world {
+func newWorld(t *testing.T, options func(*reconciler.Options)) *world {
 	t.Helper()
 	return worldOf(t, map[string]string{
 		configFile:                     plainConfig,
@@ -220,21 +210,21 @@ func newWorld(t *testing.T, options func(*Options)) *world {
 }
 
 // worldOf returns a world whose users' branch has the given files. The app shop is Healthy at the version in these files.
-func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
+func worldOf(t *testing.T, files map[string]string, options func(*reconciler.Options)) *world {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := &world{
 		T: t, now: now, git: newMirror(),
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(1, 1)), now)},
 	}
-	o := Options{
+	o := reconciler.Options{
 		Cluster: "prod", UID: "uid", Repository: w.git, Past: w.git, Renderer: render.New(render.InProcess{}), Observer: w.cluster,
 		Applier: w.cluster, Log: slog.New(slog.DiscardHandler), Writer: "test", Workers: 1,
 	}
 	if options != nil {
 		options(&o)
 	}
-	w.r = New(o)
+	w.r = reconciler.New(o)
 	w.commit("v1", files)
 	w.settle()
 	if s := w.state(); s.Phase != rollout.Healthy {
@@ -259,7 +249,7 @@ func (w *world) clock() time.Time { return w.now }
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
-	for _, app := range append(w.r.states.names(), "shop") { // as the cluster's watches do
+	for _, app := range append(w.r.Apps(), "shop") { // as the cluster's watches do
 		w.r.Touch(app)
 	}
 	err := w.r.RunOnce(w.Context(), w.clock, true)
@@ -306,16 +296,13 @@ func (w *world) follow(what string, files map[string]string) {
 func (w *world) restart(past *pastOf) {
 	o := w.r.Options
 	o.Past = past
-	w.r = New(o)
+	w.r = reconciler.New(o)
 }
 
 // state returns the recorded state of the app shop.
 func (w *world) state() rollout.State { return w.stateOf("shop") }
 
-func (w *world) stateOf(app string) rollout.State {
-	e, _ := w.r.states.of(app)
-	return e.state
-}
+func (w *world) stateOf(app string) rollout.State { return w.r.StateOf(app) }
 
 // recordsNothing fails the test if the function run makes a commit on the state branch.
 func (w *world) recordsNothing(run func()) {

@@ -1,28 +1,29 @@
-package render
+package render_test
 
 import (
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // forbidden renders the app at apps/shop with the given entry, and returns the violations. If the entry forbids an
 // object, it also returns the error's text.
-func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, Violations) {
+func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, render.Violations) {
 	t.Helper()
 	app.Name, app.Path, app.Namespace = "shop", "apps/shop", "shop"
 	files := map[string]string{"apps/shop/kustomization.yaml": kustomization + "resources: [app.yaml]\n", "apps/shop/app.yaml": yaml}
-	r := mustRender(t, New(InProcess{}), files, app)
-	err := Allow(newTree(files), r, ".gitrollout/prod/config.yaml", "gitrollout")
+	r := mustRender(t, render.New(render.InProcess{}), files, app)
+	err := render.Allow(newTree(files), r, ".gitrollout/prod/config.yaml", "gitrollout")
 	if err == nil {
-		return "", BeyondOf(r, "gitrollout")
+		return "", render.BeyondOf(r, "gitrollout")
 	}
 	if !rollout.IsInvalid(err) || rollout.ReasonOf(err) != rollout.HeldForbidden {
 		t.Fatalf("the error is %v", err)
 	}
-	return err.Error(), BeyondOf(r, "gitrollout")
+	return err.Error(), render.BeyondOf(r, "gitrollout")
 }
 
 // TestAllow checks the messages about objects that an entry does not allow. The author of a commit sees nothing else.
@@ -95,7 +96,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 // TestLimitsCostNoBuild checks that a change of an app's permitted namespaces causes no new build.
 func TestLimitsCostNoBuild(t *testing.T) {
 	files := map[string]string{"apps/shop/kustomization.yaml": "namespace: shop\n", "apps/shop/a.yaml": ""}
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	for _, namespaces := range []string{"", "shop", "shop till"} {
 		app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Namespaces: namespaces}
 		compare.Check(t, app, mustRender(t, r, files, app).App)

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"strings"
@@ -8,13 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestArgoAnalyses checks that the analyses of an Argo Rollout are read, and that their templates are not applied. The app has shared
 // templates, a ClusterAnalysisTemplate, every kind of argument, a dry run, a background analysis and a step's analysis.
 func TestArgoAnalyses(t *testing.T) {
-	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
+	got := mustRender(t, render.New(render.InProcess{CheckProvider: provider.Check}), map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
 		"shared/errors.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: ClusterAnalysisTemplate
@@ -85,7 +86,7 @@ spec:
 // that starts after the last step, and an argument from a missing label. If the label exists, the argument has its value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
-		got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
+		got := mustRender(t, render.New(render.InProcess{CheckProvider: provider.Check}), map[string]string{
 			"kustomization.yaml": "resources: [app.yaml, template.yaml, rollout.yaml]\n",
 			"app.yaml":           deploymentHead,
 			"template.yaml": `apiVersion: argoproj.io/v1alpha1

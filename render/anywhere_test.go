@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -73,7 +74,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 			t.Errorf("%s: %v", what, problem)
 		}
 	}()
-	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(files), demo, rollout.Commit{})
+	_, err := render.New(render.InProcess{CheckProvider: provider.Check}).Render(newTree(files), demo, rollout.Commit{})
 	if err != nil && !rollout.IsInvalid(err) {
 		t.Errorf("%s: %v", what, err)
 	}

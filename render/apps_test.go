@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -45,7 +46,7 @@ func TestFindApps(t *testing.T) {
 			"which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apps, err := FindApps(tree, configured(t, tt.entries))
+			apps, err := render.FindApps(tree, configured(t, tt.entries))
 			got := strings.Join(rollout.Mapped(apps, func(a rollout.App) string {
 				compare.Check(t, rollout.App{Name: a.Name, Path: a.Path, Namespace: a.Namespace}, a)
 				return a.Name + " " + a.Path + " " + a.Namespace
@@ -63,11 +64,11 @@ func TestFindApps(t *testing.T) {
 // TestMostFolders checks that matched folders beyond the limit mostFolders are reported and are no apps. All other folders stay apps.
 func TestMostFolders(t *testing.T) {
 	files := map[string]string{"first/kustomization.yaml": "x"}
-	for i := range mostFolders + 10 {
+	for i := range 20_000 + 10 {
 		files[fmt.Sprintf("apps/a%05d/kustomization.yaml", i)] = "x"
 	}
-	apps, unnamed, err := FindAll(newTree(files), configured(t, "{path: first}, {path: apps/*}"))
-	if err != nil || len(apps) != mostFolders+1 || apps[len(apps)-1].Name != "first" {
+	apps, unnamed, err := render.FindAll(newTree(files), configured(t, "{path: first}, {path: apps/*}"))
+	if err != nil || len(apps) != 20_000+1 || apps[len(apps)-1].Name != "first" {
 		t.Errorf("%d apps, %v", len(apps), err)
 	}
 	const want = "c.yaml: apps[1].path: apps/* and the entries before it match more than 20000 folders"

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"path/filepath"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -435,12 +436,12 @@ func TestExamplesRender(t *testing.T) {
 			files := readFiles(t, example)
 			config, err := rollout.ParseConfig(file, []byte(files[".gitrollout/"+name]))
 			must(t, err)
-			apps, err := FindApps(newTree(files), config)
+			apps, err := render.FindApps(newTree(files), config)
 			if err != nil || len(apps) == 0 {
 				t.Fatalf("%d apps, error %v", len(apps), err)
 			}
 			for _, app := range apps {
-				compare.CheckNamed(t, app.Name+": warnings", []string(nil), mustRender(t, New(InProcess{}), files, app).Warnings)
+				compare.CheckNamed(t, app.Name+": warnings", []string(nil), mustRender(t, render.New(render.InProcess{}), files, app).Warnings)
 			}
 		})
 	}

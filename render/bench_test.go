@@ -1,14 +1,12 @@
-package render
+package render_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/openapi"
-
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -34,7 +32,7 @@ func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := New(InProcess{}).build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"})
+		_, err := render.New(render.InProcess{}).Render(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}, rollout.Commit{})
 		must(b, err)
 	}
 }
@@ -43,20 +41,14 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {
-		schema.alone(func() {
-			built, err := krusty.MakeKustomizer(options()).Run(newTreeFS(tree), mount+"/prod")
-			must(b, err)
-			openapi.ResetOpenAPI()
-			_, err = built.AsYaml()
-			must(b, err)
-		})
+		must(b, render.BuildAlone(tree, "prod"))
 	}
 }
 
 // BenchmarkUnchanged renders an app at a commit that changed only another app.
 func BenchmarkUnchanged(b *testing.B) {
 	files, apps := manyApps(200)
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	mustRender(b, r, files, apps[0])
 	next := newTree(with(files, "apps/a07/prod/cm.yaml", "x"))
 	b.ReportAllocs()
@@ -102,7 +94,7 @@ spec:
 	tree := newTree(files)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := New(InProcess{}).build(tree, chartShop(rollout.Helm{}))
+		_, err := render.New(render.InProcess{}).Render(tree, chartShop(rollout.Helm{}), rollout.Commit{})
 		must(b, err)
 	}
 }

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -41,7 +42,7 @@ func TestMadeOnce(t *testing.T) {
 	drawn := map[string]bool{}
 	var digest string
 	for range 3 {
-		r := mustRender(t, New(InProcess{}), chanceChart("Secret", chanceSecret, fixedConfig), appA)
+		r := mustRender(t, render.New(render.InProcess{}), chanceChart("Secret", chanceSecret, fixedConfig), appA)
 		o := r.Objects[0]
 		if !o.IsSecret() {
 			o = r.Objects[1]
@@ -120,7 +121,7 @@ func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	app, files := encryptedApp(chanceChart("Secret", strings.Replace(chanceSecret, "user: me", "user: {{ .Values.user }}", 1)))
 	files["a/kustomization.yaml"] = strings.Replace(files["a/kustomization.yaml"], "releaseName: db", "releaseName: db, valuesFile: v.yaml", 1)
 	files["a/v.yaml"] = sopstest.Encrypt(t, "v.yaml", "user: hunter2\n", "", func(string) bool { return true }, key)
-	open, sealed := mustRender(t, opener(t, key), files, app), mustRender(t, New(InProcess{}), files, app)
+	open, sealed := mustRender(t, opener(t, key), files, app), mustRender(t, render.New(render.InProcess{}), files, app)
 	if _, values := secretOf(t, open); values["user"] != "hunter2" || strings.Trim(values["password"], "a") == "" {
 		t.Errorf("it holds %v", values)
 	}

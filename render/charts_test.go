@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -228,7 +229,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 		"the target of a link": {"shared/b.txt", "b", 2},
 		"a file there changes": {"shared/a.txt", "b", 2},
 	} {
-		r := New(InProcess{})
+		r := render.New(render.InProcess{})
 		for _, commit := range []map[string]string{files, files, with(files, c.file, c.content)} {
 			mustRender(t, r, commit, app)
 		}
@@ -260,11 +261,11 @@ func TestSameKustomization(t *testing.T) {
 			rewritten[name] = content
 		}
 		for _, dir := range kustomizations(files) {
-			want, _, err := buildYAML(newTree(files), dir)
+			want, _, err := render.BuildYAML(newTree(files), dir)
 			if err != nil {
 				continue // TestSameBytesAsKustomize checks the error
 			}
-			got, _, err := buildYAML(newTree(rewritten), dir)
+			got, _, err := render.BuildYAML(newTree(rewritten), dir)
 			if err != nil || string(got) != string(want) {
 				t.Errorf("%s/%s: got %s (%v), want %s", feature, dir, got, err, want)
 			}

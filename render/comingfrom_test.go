@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -48,11 +49,11 @@ func summarize(t *testing.T, files map[string]string) string {
 	const file = ".gitrollout/prod/config.yaml"
 	config, err := rollout.ParseConfig(file, []byte(files[file]))
 	must(t, err)
-	apps, err := FindApps(newTree(files), config)
+	apps, err := render.FindApps(newTree(files), config)
 	must(t, err)
 	var all []string
 	for _, app := range apps {
-		built := mustRender(t, New(InProcess{CheckProvider: provider.Check}), files, app)
+		built := mustRender(t, render.New(render.InProcess{CheckProvider: provider.Check}), files, app)
 		compare.CheckNamed(t, app.Name+": warnings", []string(nil), built.Warnings)
 		text := app.Name + ":"
 		for _, spec := range built.Specs {

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"path"
@@ -7,50 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// buildYAML builds as the kustomize command does: it keeps Rollout documents among the objects, and adds no namespaces.
-func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) {
-	fs := newTreeFS(tree)
-	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
-	if err != nil {
-		return nil, nil, err
-	}
-	built, err := buildMap(fs, dir, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := built.AsYaml()
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, err := decode(fs, built, &p, nil)
-	return text, objects, err
-}
-
-// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the
-// kustomization sets an OpenAPI schema, so that the build must run alone.
-func onDisk(dir string, own bool) (out []byte, err error) {
-	run := func() {
-		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
-		if err = runErr; err == nil {
-			out, err = built.AsYaml()
-		}
-	}
-	if own {
-		schema.alone(run)
-	} else {
-		schema.shared(run)
-	}
-	return out, err
-}
 
 // TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples twice: from a tree, and with
 // kustomize from a checkout. Both builds must return the same bytes.
@@ -83,7 +46,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
-		if slices.Contains(KustomizationNames, path.Base(name)) && !strings.Contains(content, "kind: Component") {
+		if slices.Contains(render.KustomizationNames, path.Base(name)) && !strings.Contains(content, "kind: Component") {
 			dirs = append(dirs, path.Dir(name))
 		}
 	}
@@ -98,8 +61,8 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	if dir == "." {
 		dir = ""
 	}
-	want, wantErr := onDisk(filepath.Join(checkout, dir), ownSchema)
-	got, objects, err := buildYAML(tree, dir)
+	want, wantErr := render.OnDisk(filepath.Join(checkout, dir), ownSchema)
+	got, objects, err := render.BuildYAML(tree, dir)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("error %v, kustomize on disk: %v", err, wantErr)
 	}
@@ -113,7 +76,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))
 		must(t, err)
-		object, err := decodeObject(raw)
+		object, err := render.DecodeObject(raw)
 		must(t, err)
 		fromText = append(fromText, object)
 	}
@@ -124,7 +87,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 func TestSchemaDoesNotLeak(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
 	build := func(dir string) string {
-		text, _, err := buildYAML(tree, dir)
+		text, _, err := render.BuildYAML(tree, dir)
 		must(t, err)
 		return string(text)
 	}

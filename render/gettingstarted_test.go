@@ -1,10 +1,11 @@
-package render
+package render_test
 
 import (
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -13,7 +14,8 @@ import (
 const goldenHash = "h1-0161a62003"
 
 func TestGettingStarted(t *testing.T) {
-	got := mustRender(t, New(InProcess{}), readFiles(t, "testdata/getting-started"), rollout.App{Name: "demo", Namespace: "default"})
+	got := mustRender(t, render.New(render.InProcess{}), readFiles(t, "testdata/getting-started"),
+		rollout.App{Name: "demo", Namespace: "default"})
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(10 * time.Second)}}
 	workload := rollout.Workload{Namespace: "default", Name: "rollouts-demo"}

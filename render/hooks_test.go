@@ -1,7 +1,8 @@
-package render
+package render_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
@@ -80,7 +82,7 @@ func TestContent(t *testing.T) {
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
 		"spec: {completions: 1}\n"
 	const try = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\nspec: {n: 1}\n"
-	of := func(secret string, r *Renderer, more ...string) rollout.Hash {
+	of := func(secret string, r *render.Renderer, more ...string) rollout.Hash {
 		t.Helper()
 		app, files := encryptedApp(map[string]string{"a/secret.yaml": secret,
 			"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml, hooks.yaml]\n", "a/hooks.yaml": hooks + try})
@@ -90,18 +92,18 @@ func TestContent(t *testing.T) {
 		return mustRender(t, r, files, app).Release()
 	}
 	secret := sopstest.Manifest(t, secretManifest, key)
-	first := of(secret, New(InProcess{}))
+	first := of(secret, render.New(render.InProcess{}))
 	for name, c := range map[string]struct {
 		got  rollout.Hash
 		same bool
 	}{
 		"with the key": {of(secret, opener(t, key)), true},
-		"in other order": {of(secret, New(InProcess{}), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml",
+		"in other order": {of(secret, render.New(render.InProcess{}), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml",
 			"hooks.yaml, secret.yaml, deployment.yaml"), true},
-		"another test":   {of(secret, New(InProcess{}), "a/hooks.yaml", "n: 1", "n: 2"), true},
-		"another hook":   {of(secret, New(InProcess{}), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
+		"another test":   {of(secret, render.New(render.InProcess{}), "a/hooks.yaml", "n: 1", "n: 2"), true},
+		"another hook":   {of(secret, render.New(render.InProcess{}), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
 		"another secret": {of(sopstest.Manifest(t, strings.Replace(secretManifest, "postgres", "mysql", 1), key), opener(t, key)), false},
-		"another object": {of(secret, New(InProcess{}), "a/deployment.yaml", "{name: db}", "{name: db, labels: {a: b}}"), false},
+		"another object": {of(secret, render.New(render.InProcess{}), "a/deployment.yaml", "{name: db}", "{name: db, labels: {a: b}}"), false},
 	} {
 		if (c.got == first) != c.same {
 			t.Errorf("%s: %s, and it was %s", name, c.got, first)
@@ -123,7 +125,7 @@ func TestHooksOfCharts(t *testing.T) {
 		chart + "/templates/gone.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: gone, annotations: {helm.sh/hook: pre-delete}}\n",
 		chart + "/templates/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
 	})
-	r := mustRender(t, New(InProcess{}), files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
+	r := mustRender(t, render.New(render.InProcess{}), files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
 	compare.Check(t, []string{"core/ConfigMap/shop/with", "apps/Deployment/shop/eu-web", "batch/Job/shop/migrate"}, refs(r.Objects))
 	want := "Job/shop/gone is a Helm hook (pre-delete), and is left out; " +
 		"Pod/shop/old is a Helm hook (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
@@ -169,8 +171,8 @@ metadata:
 		"kind: [\ngenerateName: a\n":                                                                          "",
 		strings.Replace(argo, "  generateName: schema-migrate-\n", "", 1) + "spec:\n  generateName: other-\n": "",
 	} {
-		got, name := string(withNames([]byte(text))), ""
-		for _, part := range between.Split(got, -1) {
+		got, name := string(render.WithNames([]byte(text))), ""
+		for _, part := range regexp.MustCompile(`(?m)^---.*\n`).Split(got, -1) {
 			var o rollout.Object
 			if yaml.Unmarshal([]byte(part), &o) == nil && o.Name() != "" {
 				name = o.Name()
@@ -187,7 +189,7 @@ metadata:
 			delete(repo, "kustomization.yaml")
 			want = "schema-migrate"
 		}
-		hooks := hook.At(mustRender(t, New(InProcess{}), repo, app).Objects, rollout.HookBefore, hook.Release{})
+		hooks := hook.At(mustRender(t, render.New(render.InProcess{}), repo, app).Objects, rollout.HookBefore, hook.Release{})
 		if len(hooks) != 1 || hooks[0].JobName("h1-0123456789", 2) != want+"-01234567-2" {
 			t.Errorf("of a folder of manifests %t: %+v", plain, hooks)
 		}

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -82,7 +83,7 @@ func TestFindFolders(t *testing.T) {
 // TestNewManifestIsSeen checks that a new file below an app's folder causes a build. A new file in another folder causes no build.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": configMap("a"), "apps/web/x.yaml": configMap("x")}
-	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
+	r, app := render.New(render.InProcess{}), plainShop(rollout.Directory{Recurse: true})
 	look := func(want string, builds int) {
 		t.Helper()
 		compare.CheckNamed(t, "objects", want, names(mustRender(t, r, files, app)))
@@ -107,7 +108,7 @@ func TestPatternsAreClosed(t *testing.T) {
 // TestTreeThatHoldsItself checks the error for a small tree in which folders are nested without end.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
-	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
+	_, err := render.New(render.InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
 	const want = "apps/shop: has more than 10000 files and folders; split the app, or exclude files with directory.exclude of the app's entry"
 	compare.Check(t, want, fmt.Sprint(err))
 }

@@ -1,10 +1,11 @@
-package render
+package render_test
 
 import (
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -51,7 +52,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			apiVersion, kind, _ := strings.Cut(tc.kind, " ")
-			r := mustRender(t, New(InProcess{}), ofKind(apiVersion, kind, tc.strategy, tc.more), app)
+			r := mustRender(t, render.New(render.InProcess{}), ofKind(apiVersion, kind, tc.strategy, tc.more), app)
 			group, _, _ := strings.Cut(apiVersion, "/")
 			w := rollout.Workload{Kind: kind + "." + group, Namespace: "shop", Name: "web"}
 			spec, staged := r.Spec(w)
@@ -109,7 +110,7 @@ func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 	} {
 		apiVersion, kind, _ := strings.Cut(tc.kind, " ")
 		files := ofKind(apiVersion, kind, "{canary: {}}", "  updateStrategy: "+tc.updateStrategy+"\n")
-		r := mustRender(t, New(InProcess{}), files, app)
+		r := mustRender(t, render.New(render.InProcess{}), files, app)
 		if len(r.Specs) != 1 || r.Specs[0].MaxUnavailable.String() != tc.want {
 			t.Errorf("%s: %+v, want %s missing pods", name, r.Specs, tc.want)
 		}

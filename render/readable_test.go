@@ -1,12 +1,10 @@
-package render
+package render_test
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 )
 
 // TestFieldsThatTheServerDecides checks fields that the Go types do not have. Such a field is accepted if an API server may know it.
@@ -34,14 +32,8 @@ func TestFieldsThatTheServerDecides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := demo
 			app.Kubernetes = c.kubernetes
-			mustRender(t, New(InProcess{}), map[string]string{"kustomization.yaml": "resources: [app.yaml]\n", "app.yaml": c.object}, app)
+			mustRender(t, render.New(render.InProcess{}), map[string]string{"kustomization.yaml": "resources: [app.yaml]\n", "app.yaml": c.object},
+				app)
 		})
 	}
-}
-
-// TestNewestKubernetes checks that the constant newest is the minor version of the required client-go.
-func TestNewestKubernetes(t *testing.T) {
-	data, err := os.ReadFile("../go.mod")
-	must(t, err)
-	compare.Contains(t, string(data), fmt.Sprintf("\tk8s.io/client-go v0.%d.", newest))
 }

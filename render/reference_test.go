@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -82,7 +83,7 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 | field | what is done with it | instead, or why |
 |---|---|---|
 `)
-	spec, _ := Form().FieldByName("Spec")
+	spec, _ := render.Form().FieldByName("Spec")
 	for _, row := range fieldRows("spec", spec.Type.Elem(), map[reflect.Type]string{}) {
 		b.WriteString(row)
 	}
@@ -98,7 +99,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		pages[0], pages[1] = pages[0]+string(page), string(page)
 	}
 	fields := 0
-	eachMapping(Form(), func(path string, f rollout.Field) {
+	eachMapping(render.Form(), func(path string, f rollout.Field) {
 		text := pages[0]
 		if fields++; f.Has("notYet") || f.Has("ignored") {
 			text = pages[1]
@@ -138,14 +139,14 @@ func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}
 		raw := map[string]any{"spec": map[string]any{"strategy": map[string]any{"canary": map[string]any{"trafficRouting": map[string]any{}}}}}
-		if r.Read("", raw, new(documentForm)); r.Err != nil {
+		if r.Read("", raw, new(render.DocumentForm)); r.Err != nil {
 			t.Errorf("defaults: %v", r.Err)
 		}
 	}
 	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored " +
 		"one none many some names unknown")
 	tag := regexp.MustCompile(`(\w+):"(?:[^"\\]|\\.)*"`)
-	eachMapping(Form(), func(path string, f rollout.Field) {
+	eachMapping(render.Form(), func(path string, f rollout.Field) {
 		for _, m := range tag.FindAllStringSubmatch(string(f.Tag), -1) {
 			if !slices.Contains(known, m[1]) {
 				t.Errorf("%s: no code reads the tag %s", path, m[1])

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -53,7 +54,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 		"gone": {change{"apps/a09/prod/cm.yaml": ""}, "a09"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(InProcess{})
+			r := render.New(render.InProcess{})
 			for _, app := range apps {
 				mustRender(t, r, files, app)
 			}
@@ -79,7 +80,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	files, apps := manyApps(3)
 	tree := newTree(files)
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	first, err := r.Render(tree, apps[0], rollout.Commit{ID: "1"})
 	must(t, err)
 	tree.lookups = 0
@@ -102,7 +103,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 func TestHeadAndStableAreBothKept(t *testing.T) {
 	files, apps := manyApps(1)
 	head := with(files, "base/cm.yaml", files["base/cm.yaml"]+"data: {a: b}\n")
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	for range 5 {
 		mustRender(t, r, files, apps[0])
 		mustRender(t, r, head, apps[0])
@@ -112,7 +113,7 @@ func TestHeadAndStableAreBothKept(t *testing.T) {
 
 func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	files, apps := manyApps(1)
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	broken := newTree(with(files, "base/cm.yaml", "a: b: c\n"))
 	for range 2 {
 		if _, err := r.Render(broken, apps[0], rollout.Commit{}); !rollout.IsInvalid(err) {
@@ -145,9 +146,9 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 		"nothing changes":         {"apps/a/y", files, files, true},
 	} {
 		before := newTree(c.before)
-		closed, err := newClosure(Looked{At: []string{c.asked}}, before)
+		closed, err := render.NewClosure(render.Looked{At: []string{c.asked}}, before)
 		must(t, err)
-		if same, err := closed.holds(newTree(c.after), ""); err != nil || same != c.want {
+		if same, err := closed.Holds(newTree(c.after), ""); err != nil || same != c.want {
 			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
 		}
 	}
@@ -175,7 +176,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 		app := rollout.App{Name: "a", Path: c.path, Namespace: "shop"}
 		_, whole := rendered(c.files, app)
 		for n := 1; ; n += every {
-			r, tree, left := New(InProcess{}), newTree(c.files), n
+			r, tree, left := render.New(render.InProcess{}), newTree(c.files), n
 			tree.fail = func() error {
 				if left--; left == 0 {
 					return gone
@@ -203,33 +204,34 @@ func TestFaultsInTheMiddle(t *testing.T) {
 // again and again. KeepOnly drops the caches of removed apps.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
-	r := New(InProcess{})
-	for i := range 3 * kept {
+	r := render.New(render.InProcess{})
+	for i := range 3 * 4 {
 		mustRender(t, r, with(files, "base/cm.yaml", fmt.Sprintf("%sdata: {a: '%d'}\n", files["base/cm.yaml"], i)), apps[0])
 	}
-	for i := range 3 * kept {
+	for i := range 3 * 4 {
 		app := apps[0]
 		app.Variables = rollout.NewVariables(map[string]string{"tag": fmt.Sprint(i)}, nil)
 		mustRender(t, r, files, app)
 	}
-	compare.CheckNamed(t, "renders that are kept", kept, len(r.cache[apps[0].Name]))
-	compare.CheckNamed(t, "apps", 1, len(r.cache))
+	renders, known := r.Cached(apps[0].Name)
+	compare.CheckNamed(t, "renders that are kept, and apps", [2]int{4, 1}, [2]int{renders, known})
 	r.KeepOnly(nil)
-	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
+	renders, known = r.Cached(apps[0].Name)
+	compare.CheckNamed(t, "renders and apps that are gone", [2]int{}, [2]int{renders, known})
 }
 
 // TestClosuresAreSmall limits the memory of the paths of an app's build, because the cache has these paths of all apps.
 func TestClosuresAreSmall(t *testing.T) {
-	looked := Looked{At: []string{"apps/00/shop", "apps/00/shop/kustomization.yaml", "apps/00/shop/kustomization.yml",
+	looked := render.Looked{At: []string{"apps/00/shop", "apps/00/shop/kustomization.yaml", "apps/00/shop/kustomization.yml",
 		"apps/00/shop/Kustomization", "apps/00/shop/app.yaml", "apps/00/shop/rollout.yaml"}}
 	tree := newTree(map[string]string{"apps/00/shop/kustomization.yaml": "", "apps/00/shop/app.yaml": "", "apps/00/shop/rollout.yaml": ""})
-	var held []*closure
+	var held []*render.Closure
 	var before, after runtime.MemStats
 	const apps = 1000
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range apps {
-		c, err := newClosure(looked, tree)
+		c, err := render.NewClosure(looked, tree)
 		must(t, err)
 		held = append(held, c)
 	}
@@ -244,7 +246,7 @@ func TestClosuresAreSmall(t *testing.T) {
 // TestIsSame checks that the cache knows, without a build, whether a render is still the render of a commit.
 func TestIsSame(t *testing.T) {
 	files, apps := manyApps(2)
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	was := mustRender(t, r, files, apps[0])
 	for name, tc := range map[string]struct {
 		files map[string]string
@@ -268,7 +270,7 @@ func TestIsSame(t *testing.T) {
 
 // TestChartThatComesBack checks that a folder is rendered again after its Chart.yaml was added.
 func TestChartThatComesBack(t *testing.T) {
-	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
+	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, render.New(render.InProcess{})
 	files := shopChart(app.Path)
 	if _, err := r.Render(newTree(with(files, app.Path+"/Chart.yaml", "")), app, rollout.Commit{}); err == nil {
 		t.Error("a folder without a chart is an app")
@@ -278,7 +280,7 @@ func TestChartThatComesBack(t *testing.T) {
 
 func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/symlinks")
-	r, app := New(InProcess{}), rollout.App{Name: "a", Path: "app", Namespace: "x"}
+	r, app := render.New(render.InProcess{}), rollout.App{Name: "a", Path: "app", Namespace: "x"}
 	for _, step := range []struct {
 		name  string
 		files map[string]string
@@ -302,10 +304,10 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 func TestConcurrentBuilds(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/openapi")
 	app := func(name, dir string) rollout.App { return rollout.App{Name: name, Path: dir, Namespace: "x"} }
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	want := map[string]string{}
 	for _, dir := range []string{"app", "plain"} {
-		want[dir] = mustRender(t, New(InProcess{}), files, app(dir, dir)).Digest
+		want[dir] = mustRender(t, render.New(render.InProcess{}), files, app(dir, dir)).Digest
 	}
 	var wg sync.WaitGroup
 	for i := range 24 {
@@ -323,10 +325,10 @@ func TestConcurrentBuilds(t *testing.T) {
 func TestBounds(t *testing.T) {
 	big := map[string]string{"kustomization.yaml": "configMapGenerator: [{name: x, files: [a, b, c, d, e]}]\n"}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		big[name] = strings.Repeat("x", maxFile)
+		big[name] = strings.Repeat("x", 16<<20)
 	}
 	var many strings.Builder
-	for i := range maxObjects + 1 {
+	for i := range 2000 + 1 {
 		many.WriteString(configMap(fmt.Sprintf("c%d", i)) + "---\n")
 	}
 	// Each file has about half of the allowed values: 100 aliases of a list with 5,000 values.
@@ -341,7 +343,7 @@ func TestBounds(t *testing.T) {
 		"many values": {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": bomb("a"), "b.yaml": bomb("b")},
 			"more than 1000000 YAML values, aliases expanded"},
 		"one file": {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n",
-			"a.bin": strings.Repeat("x", maxFile+1)}, "more than the 16777216 that one file may have"},
+			"a.bin": strings.Repeat("x", 16<<20+1)}, "more than the 16777216 that one file may have"},
 		"all files":    {big, "more than 67108864 bytes"},
 		"many objects": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": many.String()}, "more than 2000 objects"},
 	} {

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"encoding/base64"
@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -35,14 +36,14 @@ func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 }
 
 // opener returns a renderer that decrypts with the given keys.
-func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
+func opener(t testing.TB, keys ...sopstest.Key) *render.Renderer {
 	data := map[string]string{}
 	for _, k := range keys {
 		data[k.Name] = k.Secret
 	}
 	k, err := sops.ReadKeys(data)
 	must(t, err)
-	return New(InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
+	return render.New(render.InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
 		if app.Decryption != "sops-keys" {
 			t.Errorf("asked for the keys in %q", app.Decryption)
 		}
@@ -70,7 +71,7 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 		for _, field := range []string{"data", "stringData"} {
 			for key, value := range o.Map(field) {
 				one := rollout.Object{"apiVersion": "v1", "kind": "Secret", field: map[string]any{key: value}}
-				each(one, func(at, text string) {
+				render.Each(one, func(at, text string) {
 					if strings.HasPrefix(at, field) {
 						values[key] = text
 					}
@@ -122,7 +123,7 @@ func TestEncryptedFiles(t *testing.T) {
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				app, all := encryptedApp(files)
-				open, sealed := mustRender(t, opener(t, key), all, app), mustRender(t, New(InProcess{}), all, app)
+				open, sealed := mustRender(t, opener(t, key), all, app), mustRender(t, render.New(render.InProcess{}), all, app)
 				secret, got := secretOf(t, open)
 				compare.Check(t, map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got)
 				withoutKey, values := secretOf(t, sealed)
@@ -199,7 +200,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		})
 	}
 	broken := errors.New("is encrypted with SOPS, and its keys cannot be read: Secret shop/sops-keys: not found")
-	r := New(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
+	r := render.New(render.InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
 	app, all := encryptedApp(more{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
 	want := "; put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read it"
@@ -303,7 +304,7 @@ func TestEncryptedExample(t *testing.T) {
 	open := mustRender(t, opener(t, sopstest.Key{Name: "test.agekey", Secret: string(secret)}), files, app)
 	_, got := secretOf(t, open)
 	compare.Check(t, map[string]string{"password": "example-of-a-password", "user": "postgres", "API_TOKEN": "example-of-a-token"}, got)
-	sealed := mustRender(t, New(InProcess{}), files, app)
+	sealed := mustRender(t, render.New(render.InProcess{}), files, app)
 	compare.CheckNamed(t, "left closed without the key", []string{"apps/shop/api.env", "apps/shop/database.yaml"}, sealed.Unopened)
 	if open.Release() != sealed.Release() || len(open.Unopened)+len(open.Warnings)+len(sealed.Warnings) > 0 {
 		t.Errorf("release %s with the key, which leaves %q closed, and %s without, warnings %q and %q",
@@ -316,7 +317,7 @@ func TestEncryptedExample(t *testing.T) {
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}
-	r := New(InProcess{Unlock: func(_ rollout.App, locks []sops.Lock) ([]byte, error) {
+	r := render.New(render.InProcess{Unlock: func(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 		asked++
 		return keys.Unlock(locks)
 	}})

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -72,10 +73,10 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 			for place, c := range refused {
 				app, files := charted(t, c.template, "v: "+value+"\n", key)
 				tree := newTree(files)
-				for who, r := range map[string]*Renderer{"with a key": opener(t, key), "without": New(InProcess{})} {
+				for who, r := range map[string]*render.Renderer{"with a key": opener(t, key), "without": render.New(render.InProcess{})} {
 					_, err := r.Render(tree, app, rollout.Commit{})
 					var invalid *rollout.InvalidError
-					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), onlyInSecrets) ||
+					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), render.OnlyInSecrets) ||
 						invalid.Fix == "" {
 						t.Fatalf("%s, %s, %s, time %d: error %v, want %s", kind, place, who, n, err, c.field)
 					}
@@ -87,7 +88,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				}
 				app, files := charted(t, template, "v: "+value+"\n", key)
 				mustRender(t, opener(t, key), files, app)
-				if text := inText(t, mustRender(t, New(InProcess{}), files, app)); !strings.Contains(text, rollout.AnnotationSealed) {
+				if text := inText(t, mustRender(t, render.New(render.InProcess{}), files, app)); !strings.Contains(text, rollout.AnnotationSealed) {
 					t.Fatalf("%s, %s, time %d: without a key it would be applied: %s", kind, place, n, text)
 				}
 			}
@@ -115,7 +116,7 @@ func TestASwitchThatDecides(t *testing.T) {
 			app, files := charted(t, c.template, c.values, key)
 			_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
 			_, without := rendered(files, app)
-			if err == nil || without == nil || err.Error() != without.Error() || !strings.Contains(err.Error(), onlyInSecrets) {
+			if err == nil || without == nil || err.Error() != without.Error() || !strings.Contains(err.Error(), render.OnlyInSecrets) {
 				t.Fatalf("%s: error %v with a key, and %v without", name, err, without)
 			}
 		}
@@ -135,7 +136,7 @@ func TestShortDigests(t *testing.T) {
 		for range 2 {
 			app, files := charted(t, template, "v: hunter2-in-git\n", key)
 			var notes []string
-			for _, r := range []*Renderer{opener(t, key), New(InProcess{})} {
+			for _, r := range []*render.Renderer{opener(t, key), render.New(render.InProcess{})} {
 				for _, o := range mustRender(t, r, files, app).Objects {
 					if note := o.Annotation("checksum/secret"); note != "" {
 						notes = append(notes, note)
@@ -159,7 +160,7 @@ func TestWhatLooksLikeADigest(t *testing.T) {
 		strings.Repeat("0123456789", 4) + `"}`)
 	app, files := charted(t, template, "v: hunter2-in-git\n", key)
 	_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
-	compare.Contains(t, fmt.Sprint(err), onlyInSecrets)
+	compare.Contains(t, fmt.Sprint(err), render.OnlyInSecrets)
 }
 
 // TestTheOrderOfGeneratedSecrets checks an app with several generated Secrets. The builds with and without a key may sort them differently.

@@ -1,19 +1,12 @@
-package render
+package render_test
 
 import (
-	"encoding/json"
-	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
-
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -131,9 +124,9 @@ func TestStrict(t *testing.T) {
 			app := demo
 			app.Kubernetes = c.kubernetes
 			files := map[string]string{"kustomization.yaml": "resources: [app.yaml]\n", "app.yaml": c.object}
-			r := mustRender(t, New(InProcess{}), files, app)
+			r := mustRender(t, render.New(render.InProcess{}), files, app)
 			got := ""
-			if err := Strict([]*rollout.Render{nil, r})(newTree(files), r); err != nil {
+			if err := render.Strict([]*rollout.Render{nil, r})(newTree(files), r); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -185,108 +178,6 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestKeysAsTheServer generates an object of each built-in kind, in which each list has the same item twice. The reader
-// must refuse the lists that client-go's schema of the API server refuses.
-func TestKeysAsTheServer(t *testing.T) {
-	server, lists, index := applyconfigurations.NewTypeConverter(scheme.Scheme), 0, regexp.MustCompile(`\[[^\]]*\]`)
-	place := regexp.MustCompile(`(?m)^ *(\.\S+): (.*)$`)
-	for gvk, kind := range scheme.Scheme.AllKnownTypes() {
-		_, isObject := kind.FieldByName("ObjectMeta")
-		if !isObject || gvk.Version == "__internal" || gvk.Kind == "ComponentStatus" { // only the API server writes these kinds
-			continue
-		}
-		object, _ := doubled(kind).(map[string]any)
-		object["apiVersion"], object["kind"] = gvk.GroupVersion().String(), gvk.Kind
-		_, err := server.ObjectToTyped(&unstructured.Unstructured{Object: object})
-		if err == nil || !strings.Contains(err.Error(), "duplicate") {
-			t.Logf("%s: %v", gvk, err)
-			continue
-		}
-		want, got := map[string]bool{}, map[string]bool{}
-		for _, m := range place.FindAllStringSubmatch(err.Error(), -1) {
-			if strings.Contains(m[2], "duplicate") {
-				want[index.ReplaceAllString(m[1][1:], "")] = true
-			} else {
-				t.Errorf("%s: the sample is wrong: %s", gvk, m[0])
-			}
-		}
-		r := typeReader{minor: newest}
-		r.Place = func(e *rollout.InvalidError) {
-			got[index.ReplaceAllString(e.Field[:strings.LastIndex(e.Field, "[")], "")] = true
-			if !strings.Contains(e.Msg, "is listed twice") {
-				t.Errorf("%s: %s", gvk, e.Error())
-			}
-		}
-		r.readBuiltIn(object)
-		compare.CheckNamed(t, gvk.String(), want, got)
-		lists += len(want)
-	}
-	if lists < 300 {
-		t.Errorf("%d lists with keys, want at least 300", lists)
-	}
-}
-
-// doubled returns a value of a type, in which each list has the same item twice. If a type contains itself, the inner value is nil.
-func doubled(kind reflect.Type, within ...reflect.Type) any {
-	for kind.Kind() == reflect.Pointer {
-		kind = kind.Elem()
-	}
-	switch kind.Name() {
-	case "Time":
-		return "2026-11-29T07:00:00Z"
-	case "MicroTime":
-		return "2026-11-29T07:00:00.000000Z"
-	case "Duration", "Quantity":
-		return "1"
-	}
-	if _, readsItself := reflect.New(kind).Interface().(json.Unmarshaler); readsItself || slices.Contains(within, kind) {
-		return nil
-	}
-	if kind.Kind() == reflect.Struct {
-		within = append(slices.Clip(within), kind)
-	}
-	switch kind.Kind() {
-	case reflect.Struct:
-		object := map[string]any{}
-		for _, f := range rollout.Fields(kind) {
-			if f.Name == "status" {
-				continue // the table has no fields of statuses, because Git has no statuses
-			}
-			object[f.Name] = doubled(f.Type, within...)
-		}
-		return object
-	case reflect.Map:
-		return map[string]any{"a": doubled(kind.Elem(), within...)}
-	case reflect.Slice:
-		if kind.Elem().Kind() == reflect.Uint8 {
-			return "YQ=="
-		}
-		item := doubled(kind.Elem(), within...)
-		return []any{item, item}
-	case reflect.String:
-		return "a"
-	case reflect.Bool:
-		return true
-	default:
-		return int64(1)
-	}
-}
-
-// TestFieldTable checks each line of the embedded field table.
-func TestFieldTable(t *testing.T) {
-	last := ""
-	for line := range strings.Lines(fieldTable) {
-		words := strings.Fields(line)
-		if len(words) < 2 || !strings.HasPrefix(words[0], "api") || words[0] <= last {
-			t.Fatalf("line %q is not TYPE.FIELD MINOR KEYS, or not in order", line)
-		}
-		last = words[0]
-		if minor, err := strconv.Atoi(words[1]); err != nil || minor > newest || minor == 0 && len(words) == 2 {
-			t.Errorf("line %q says nothing", line)
-		}
-	}
-}
-
 // TestExamplesAreStrict checks that Strict accepts all objects of the examples.
 func TestExamplesAreStrict(t *testing.T) {
 	checked := 0
@@ -300,7 +191,7 @@ func TestExamplesAreStrict(t *testing.T) {
 				t.Logf("%s: %v", dir, err)
 				continue
 			}
-			if err := Strict([]*rollout.Render{r})(newTree(files), r); err != nil {
+			if err := render.Strict([]*rollout.Render{r})(newTree(files), r); err != nil {
 				t.Errorf("%s: %v", dir, err)
 			}
 			checked += len(r.Objects)

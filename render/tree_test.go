@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"crypto/sha1"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -113,11 +114,11 @@ var demo = rollout.App{Name: "demo", Namespace: "shop"}
 
 // rendered renders an app in a repository with the given files.
 func rendered(files map[string]string, app rollout.App) (*rollout.Render, error) {
-	return New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
+	return render.New(render.InProcess{}).Render(newTree(files), app, rollout.Commit{})
 }
 
 // mustRender renders an app in a repository with the given files, and fails the test at an error.
-func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.App) *rollout.Render {
+func mustRender(t testing.TB, r *render.Renderer, files map[string]string, app rollout.App) *rollout.Render {
 	t.Helper()
 	got, err := r.Render(newTree(files), app, rollout.Commit{})
 	must(t, err)
@@ -127,7 +128,7 @@ func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.
 // renderRepo renders the app demo, whose folder is the root of the repository.
 func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
 	t.Helper()
-	return mustRender(t, New(InProcess{}), files, demo)
+	return mustRender(t, render.New(render.InProcess{}), files, demo)
 }
 
 // configured returns a Config with the given entries of apps.
@@ -142,7 +143,7 @@ func configured(t *testing.T, entries string) *rollout.Config {
 // found returns the names of the apps that the given entries match.
 func found(t *testing.T, tree rollout.Tree, entries string) string {
 	t.Helper()
-	apps, err := FindApps(tree, configured(t, entries))
+	apps, err := render.FindApps(tree, configured(t, entries))
 	must(t, err)
 	return strings.Join(rollout.Mapped(apps, func(a rollout.App) string { return a.Name }), " ")
 }

@@ -1,4 +1,4 @@
-package render
+package render_test
 
 import (
 	"maps"
@@ -6,43 +6,13 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // withVariables returns the app in folder a with the variables in values and in files.
 func withVariables(values map[string]string, files ...string) rollout.App {
 	return rollout.App{Name: "a", Path: "a", Namespace: "default", Variables: rollout.NewVariables(values, files)}
-}
-
-// TestExpressionsOfFlux checks the results of the expressions in the documentation of Flux and of its library envsubst.
-func TestExpressionsOfFlux(t *testing.T) {
-	v := variables{"var": "abcABC123", "dotted": "a.b.c", "cluster_env": "prod", "empty": "", "quote": `"`, "n": "8"}
-	for text, want := range map[string]string{
-		"${var}": "abcABC123", "${#var}": "9", "${var^}": "AbcABC123", "${var^^}": "ABCABC123", "${var,}": "abcABC123", "${var,,}": "abcabc123",
-		"${var:3}": "ABC123", "${var:3:2}": "AB", "${dotted#*.}": "b.c", "${dotted##*.}": "c", "${dotted%.*}": "a.b", "${dotted%%.*}": "a",
-		"${empty:-default}": "default", "${unset=default}": "default", "${unset:-default}": "default",
-		"${unset:=default}": "default", "${cluster_env:=dev}": "prod", "${unset:=${cluster_env}}": "prod", "${unset:=}": "",
-		"${dotted/b/x}": "a.x.c", "${dotted//./-}": "a-b-c", "${var/#abc/x}": "xABC123", "${var/%123/x}": "abcABCx",
-		"$var": "$var", "$${var}": "${var}", "$$": "$", "${quote}${n}${quote}": `"8"`, "a ${var} b ${n}": "a abcABC123 b 8",
-	} {
-		got, unset, err := v.eval(text)
-		if got != want || unset != "" || err != nil {
-			t.Errorf("%s is %q, unset %q, error %v, want %q", text, got, unset, err, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"${unset}": "unset", "${#unset}": "unset", "${unset^^}": "unset", "${var}${other:0:1}${unset}": "other", "${empty:=${unset}}": "unset",
-	} {
-		if got, unset, err := v.eval(text); unset != want || err == nil {
-			t.Errorf("%s is %q, unset %q, error %v, want that %s is not set", text, got, unset, err, want)
-		}
-	}
-	for _, text := range []string{"${", "${}", "${a b}", "${var:1:9223372036854775807}", "${var:?word}", "${var:+word}", "${var",
-		strings.Repeat("${var}", maxParts+1)} {
-		if got, unset, err := v.eval(text); unset != "" || err == nil {
-			t.Errorf("%.30s is %q, unset %q, and no error", text, got, unset)
-		}
-	}
 }
 
 const namespaceOfFlux = `apiVersion: v1
@@ -58,7 +28,7 @@ metadata:
 func TestVariables(t *testing.T) {
 	config := func(x string) string { return configMap("c") + "data: {a: \"" + x + "\"}\n" }
 	flagged := func(what, value string) string {
-		return configMap("c, "+what+": {"+substituteKey+": "+value+"}") + "data: {a: \"${x}\"}\n"
+		return configMap("c, "+what+": {"+"kustomize.toolkit.fluxcd.io/substitute"+": "+value+"}") + "data: {a: \"${x}\"}\n"
 	}
 	deployment := strings.Replace(deploymentHead, "web:1", "web:${tag}", 1) + "  replicas: ${n}\n"
 	type vars map[string]string
@@ -136,7 +106,7 @@ func TestVariables(t *testing.T) {
 // TestVariablesAreOptIn checks that every ${ stays in an app whose entry defines no variables.
 func TestVariablesAreOptIn(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux}
-	labels := mustRender(t, New(InProcess{}), files, appA).Objects[0].Map("metadata", "labels")
+	labels := mustRender(t, render.New(render.InProcess{}), files, appA).Objects[0].Map("metadata", "labels")
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
@@ -144,7 +114,7 @@ func TestVariablesAreOptIn(t *testing.T) {
 // build. Other changes cause no build. Equal variables give equal digests.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
-	r := New(InProcess{})
+	r := render.New(render.InProcess{})
 	render := func(values map[string]string) *rollout.Render {
 		t.Helper()
 		return mustRender(t, r, files, withVariables(values, "prod.env"))
@@ -190,7 +160,7 @@ spec:
   template:
     spec: {restartPolicy: Never, containers: [{name: a, image: "a:${x}", command: [sh, -c], args: ["cd /; ls ${x}", "--to=${x}"]}]}
 `}
-	r := mustRender(t, New(InProcess{}), files, withVariables(map[string]string{"x": "y"}))
+	r := mustRender(t, render.New(render.InProcess{}), files, withVariables(map[string]string{"x": "y"}))
 	script := func(at, found string) string {
 		return at + " is a script, and " + found + " in the script is substituted before the shell reads it; write $" + found +
 			" for the shell's own variable"

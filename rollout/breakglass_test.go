@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"strings"
@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestParseBreakGlass checks that ParseBreakGlass accepts the values of Encode, and refuses values that were written or changed by hand.
 func TestParseBreakGlass(t *testing.T) {
-	b := BreakGlass{Release: "h1-7b4e2a91d0", Serial: 4, By: "ann", Reason: "v2 burns", At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	got, err := ParseBreakGlass(b.Encode())
+	b := rollout.BreakGlass{Release: "h1-7b4e2a91d0", Serial: 4, By: "ann", Reason: "v2 burns",
+		At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	got, err := rollout.ParseBreakGlass(b.Encode())
 	compare.CheckNamed(t, "error", nil, err)
 	compare.Check(t, b, got)
 	for value, want := range map[string]string{
@@ -24,7 +26,7 @@ func TestParseBreakGlass(t *testing.T) {
 		b.Encode() + "{}":                         "is not valid", " " + b.Encode(): "was not written by gitrollout",
 		strings.Replace(b.Encode(), `"by":"ann"`, `"by":"eve","by":"ann"`, 1): "was not written by gitrollout",
 	} {
-		if _, err := ParseBreakGlass(value); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := rollout.ParseBreakGlass(value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
@@ -36,7 +38,7 @@ func TestBreakGlassText(t *testing.T) {
 		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},
 		{"ann\n", "\x1b[31mred", "aborted by break glass of ann: [31mred"},
 	} {
-		b, err := ParseBreakGlass(BreakGlass{Release: "h1-7", Serial: 1, By: c.by, Reason: c.reason}.Encode())
+		b, err := rollout.ParseBreakGlass(rollout.BreakGlass{Release: "h1-7", Serial: 1, By: c.by, Reason: c.reason}.Encode())
 		compare.CheckNamed(t, "error", nil, err)
 		compare.Check(t, c.want, b.Text())
 	}

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestClosest(t *testing.T) {
@@ -16,10 +17,10 @@ func TestClosest(t *testing.T) {
 		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"},
 		"zzop": {"shop"},
 	} {
-		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(Closest(typed, names), " "))
+		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(rollout.Closest(typed, names), " "))
 	}
 	for length, want := range map[int]int{253: 1, 254: 0} {
 		name := strings.Repeat("x", length)
-		compare.CheckNamed(t, fmt.Sprintf("names like a name of %d bytes", length), want, len(Closest(name, []string{name})))
+		compare.CheckNamed(t, fmt.Sprintf("names like a name of %d bytes", length), want, len(rollout.Closest(name, []string{name})))
 	}
 }

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"encoding/json"
@@ -12,39 +12,40 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var (
 	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	web  = Workload{Namespace: "shop", Name: "web"}
-	api  = Workload{Namespace: "shop", Name: "api"}
+	web  = rollout.Workload{Namespace: "shop", Name: "web"}
+	api  = rollout.Workload{Namespace: "shop", Name: "api"}
 )
 
 // fullState returns the state in the golden file state.golden.yaml. Most of its fields are set.
-func fullState() State {
-	return State{
-		App: "shop", Path: "apps/shop/overlays/prod", Phase: Aborting, Reason: "aborted by Ann: errors",
-		Held:   &Held{Reason: "InvalidInput", Message: "apps/shop/kustomization.yaml: is not valid YAML", Commit: "cccccccc"},
+func fullState() rollout.State {
+	return rollout.State{
+		App: "shop", Path: "apps/shop/overlays/prod", Phase: rollout.Aborting, Reason: "aborted by Ann: errors",
+		Held:   &rollout.Held{Reason: "InvalidInput", Message: "apps/shop/kustomization.yaml: is not valid YAML", Commit: "cccccccc"},
 		Source: "bbbbbbbb",
-		Stable: &Release{
+		Stable: &rollout.Release{
 			Commit: "aaaaaaaa", Hash: "h1-1111111111", Author: "Ann <ann@example.com>", Subject: "web 1.0",
-			Since: noon, Templates: map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"},
+			Since: noon, Templates: map[rollout.Workload]rollout.Hash{web: "h1-0000000001", api: "h1-0000000002"},
 		},
-		Release: &Release{
+		Release: &rollout.Release{
 			Commit: "bbbbbbbb", Hash: "h1-2222222222", Author: "Bob <bob@example.com>", Subject: "web: 1.1 # not a comment",
-			Since: noon.Add(time.Hour), Fast: true, Templates: map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"},
+			Since: noon.Add(time.Hour), Fast: true, Templates: map[rollout.Workload]rollout.Hash{web: "h1-0000000003", api: "h1-0000000002"},
 		},
-		Progress: []Progress{{
+		Progress: []rollout.Progress{{
 			Workload: web, Step: 1, Of: 4, Name: "pause 10m0s", Weight: 20, Plan: "01234567",
 			Entered: noon.Add(time.Hour), Opened: "Ann <ann@example.com>",
 			Available: new(noon.Add(time.Hour + time.Minute)),
 		}},
-		Rollback:  &Rollback{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
-		Rejected:  []Rejection{{Hash: "h1-2222222222", Commit: "bbbbbbbb", Reason: "errors", At: noon, Promotion: "89abcdef01"}},
-		Verified:  []Hash{"h1-1111111111", "h1-3333333333"},
-		Inventory: []Ref{{Kind: "Namespace", Name: "shop"}, web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}},
+		Rollback:  &rollout.Rollback{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
+		Rejected:  []rollout.Rejection{{Hash: "h1-2222222222", Commit: "bbbbbbbb", Reason: "errors", At: noon, Promotion: "89abcdef01"}},
+		Verified:  []rollout.Hash{"h1-1111111111", "h1-3333333333"},
+		Inventory: []rollout.Ref{{Kind: "Namespace", Name: "shop"}, web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}},
 	}
 }
 
@@ -62,10 +63,10 @@ func TestStateGoldenFile(t *testing.T) {
 		must(t, err)
 		compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
 	}
-	back, err := ParseState("state.yaml", got)
+	back, err := rollout.ParseState("state.yaml", got)
 	must(t, err)
 	wantState := fullState()
-	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
+	wantState.APIVersion, wantState.Kind = rollout.APIVersion, "RolloutState"
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
@@ -82,7 +83,7 @@ func edit(t *testing.T, old, with string) string {
 
 func TestParseStateRefuses(t *testing.T) {
 	minimal := func(rest string) string {
-		return "apiVersion: " + APIVersion + "\nkind: RolloutState\n" + rest
+		return "apiVersion: " + rollout.APIVersion + "\nkind: RolloutState\n" + rest
 	}
 	for name, tc := range map[string]struct {
 		data, field string
@@ -116,10 +117,10 @@ func TestParseStateRefuses(t *testing.T) {
 		"a record has a seal":                       {minimal("app: shop\npath: x\nphase: Healthy\n"), "seal", "gitrollout state repair shop"},
 		"serials count up":                          {edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
 		"the mark is of a transition":               {edit(t, "serial: 0", "serial: 0\nwritten: 1"), "written", "not within"},
-		"a parser must not be a way to fill memory": {strings.Repeat("#", maxDocument+1), "", "more than"},
+		"a parser must not be a way to fill memory": {strings.Repeat("#", 4<<20+1), "", "more than"},
 	} {
-		got, err := ParseState("state.yaml", []byte(tc.data))
-		var invalid *InvalidError
+		got, err := rollout.ParseState("state.yaml", []byte(tc.data))
+		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) {
 			t.Fatalf("%s: got state %v and error %v, want an InvalidError", name, got, err)
 		}
@@ -137,28 +138,28 @@ func TestParseStateRefuses(t *testing.T) {
 // or in another phase is refused.
 func TestWatchIsRead(t *testing.T) {
 	s := fullState()
-	s = s.AtRest(Healthy, "")
-	s.Watch = &Watch{Until: noon.Add(24 * time.Hour), Began: noon, Former: *s.Stable}
+	s = s.AtRest(rollout.Healthy, "")
+	s.Watch = &rollout.Watch{Until: noon.Add(24 * time.Hour), Began: noon, Former: *s.Stable}
 	data, err := s.Encode()
 	must(t, err)
-	back, err := ParseState("state.yaml", data)
+	back, err := rollout.ParseState("state.yaml", data)
 	must(t, err)
-	s.APIVersion, s.Kind = APIVersion, "RolloutState"
+	s.APIVersion, s.Kind = rollout.APIVersion, "RolloutState"
 	compare.CheckNamed(t, "round trip", s, *back)
 	ended := s
 	if ended.Watch = nil; !s.IsTransition(&ended) {
 		t.Error("the end of a watch is no transition")
 	}
-	for name, change := range map[string]func(*State){
-		"degraded":         func(s *State) { s.Phase = Degraded },
-		"without stable":   func(s *State) { s.Stable = nil },
-		"beside a release": func(s *State) { s.Release = fullState().Release },
+	for name, change := range map[string]func(*rollout.State){
+		"degraded":         func(s *rollout.State) { s.Phase = rollout.Degraded },
+		"without stable":   func(s *rollout.State) { s.Stable = nil },
+		"beside a release": func(s *rollout.State) { s.Release = fullState().Release },
 	} {
 		wrong := s
 		change(&wrong)
 		data, err := wrong.Encode()
 		must(t, err)
-		if _, err := ParseState("state.yaml", data); err == nil || !strings.Contains(err.Error(), "watch") {
+		if _, err := rollout.ParseState("state.yaml", data); err == nil || !strings.Contains(err.Error(), "watch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -188,13 +189,13 @@ func TestManyDocuments(t *testing.T) {
 		"WithATab":       {"a: 1\n---\tb\n", true},
 		"NoNewlineAtEnd": {"a: 1\n---\nb: 1", true},
 	} {
-		compare.CheckNamed(t, name, tc.want, manyDocuments([]byte(tc.data)))
+		compare.CheckNamed(t, name, tc.want, rollout.ManyDocuments([]byte(tc.data)))
 	}
 }
 
 func TestCluster(t *testing.T) {
-	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"},
-		Writer: Writer{ID: "gitrollout-7d9f", Epoch: 3}}
+	c := rollout.Cluster{Cluster: "prod-eu", UID: "1b9d", Source: rollout.Source{Repo: "https://git.example.com/shop.git", Branch: "main"},
+		Writer: rollout.Writer{ID: "gitrollout-7d9f", Epoch: 3}}
 	data, err := c.Encode()
 	must(t, err)
 	want := `apiVersion: gitrollout.dev/v1alpha1
@@ -209,24 +210,24 @@ writer:
   id: gitrollout-7d9f
 `
 	compare.CheckNamed(t, "cluster.yaml", want, string(data))
-	back, err := ParseCluster(data)
+	back, err := rollout.ParseCluster(data)
 	must(t, err)
-	c.APIVersion, c.Kind = APIVersion, "ClusterState"
+	c.APIVersion, c.Kind = rollout.APIVersion, "ClusterState"
 	compare.CheckNamed(t, "round trip", c, *back)
-	if _, err := ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {
+	if _, err := rollout.ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {
 		t.Error("an unknown field in cluster.yaml was accepted")
 	}
 }
 
 func TestStatePath(t *testing.T) {
 	for app, want := range map[string]string{"shop": "apps/8d/shop.yaml", "shop.checkout": "apps/18/shop.checkout.yaml"} {
-		compare.CheckNamed(t, "a moved file is a lost state", want, StatePath(app))
+		compare.CheckNamed(t, "a moved file is a lost state", want, rollout.StatePath(app))
 	}
 }
 
 func TestSecond(t *testing.T) {
 	east := time.FixedZone("east", 3600)
-	if got := Second(time.Date(2026, 11, 20, 13, 0, 0, 999_999_999, east)); got != noon {
+	if got := rollout.Second(time.Date(2026, 11, 20, 13, 0, 0, 999_999_999, east)); got != noon {
 		t.Errorf("Second = %v, want %v", got, noon)
 	}
 }
@@ -238,9 +239,9 @@ func FuzzParseState(f *testing.F) {
 	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Healthy\n"))
 	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Paused\nrelease: {templates: {a/b: h}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ParseEditedState("state.yaml", data)
+		s, err := rollout.ParseEditedState("state.yaml", data)
 		if err != nil {
-			var invalid *InvalidError
+			var invalid *rollout.InvalidError
 			if !errors.As(err, &invalid) {
 				t.Fatalf("%T is not an InvalidError: %v", err, err)
 			}
@@ -248,7 +249,7 @@ func FuzzParseState(f *testing.F) {
 		}
 		once, err := s.Encode()
 		must(t, err)
-		back, err := ParseState("state.yaml", once)
+		back, err := rollout.ParseState("state.yaml", once)
 		if err != nil {
 			t.Fatalf("a state that was written cannot be read: %v\n%s", err, once)
 		}
@@ -269,13 +270,13 @@ func TestNextTenth(t *testing.T) {
 		0: 0, time.Nanosecond: 100 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond,
 		101 * time.Millisecond: 200 * time.Millisecond, 999 * time.Millisecond: time.Second,
 	} {
-		got := NextTenth(noon.Add(late).In(time.FixedZone("elsewhere", 3600)))
+		got := rollout.NextTenth(noon.Add(late).In(time.FixedZone("elsewhere", 3600)))
 		if !got.Equal(noon.Add(want)) || got.Location() != time.UTC {
 			t.Errorf("%s after noon: %s", late, got)
 		}
-		data, err := json.Marshal(Rollback{Drain: got})
+		data, err := json.Marshal(rollout.Rollback{Drain: got})
 		must(t, err)
-		var back Rollback
+		var back rollout.Rollback
 		if _ = json.Unmarshal(data, &back); !back.Drain.Equal(got) {
 			t.Errorf("%s is read back as %s", got, back.Drain)
 		}
@@ -286,20 +287,21 @@ func TestNextTenth(t *testing.T) {
 // was read.
 func TestExtremeEvidenceIsReadBack(t *testing.T) {
 	for _, v := range []float64{0, math.Copysign(0, -1), 1e-300, -1e-300, 709.9, 1e5, -1e5, 4e13, -4e13, 1e30, -1e30} {
-		test := Test{Bound: 1e-9, Canary: 1e12, Stable: 9e15}
+		test := rollout.Test{Bound: 1e-9, Canary: 1e12, Stable: 9e15}
 		for i := range test.Logs {
 			test.Logs[i] = v
 		}
 		s := fullState()
-		s.Phase, s.Release, s.Rollback = Healthy, nil, nil
-		s.Watch = &Watch{Until: noon.Add(1 << 62), Began: noon.Add(123 * time.Millisecond), Former: *s.Stable}
-		s.Analyses = []AnalysisRun{{Name: "web/watch", Release: s.Stable.Hash, Started: noon, Phase: AnalysisRunning,
-			Metrics: []MetricProgress{{Metric: "errors", Phase: AnalysisRunning, Evidence: &Sequential{Since: noon.Add(123 * time.Millisecond),
-				Canary: 1e12, Stable: 9e15, Past: []int{0, 9e15}, Tests: []Test{test, {Bound: 1e300}, {Bound: -2.5}},
-				Limit: 1 / (0.5 * (1 - 0.9999999999999999)), Metrics: 8}}}}}
+		s.Phase, s.Release, s.Rollback = rollout.Healthy, nil, nil
+		s.Watch = &rollout.Watch{Until: noon.Add(1 << 62), Began: noon.Add(123 * time.Millisecond), Former: *s.Stable}
+		s.Analyses = []rollout.AnalysisRun{{Name: "web/watch", Release: s.Stable.Hash, Started: noon, Phase: rollout.AnalysisRunning,
+			Metrics: []rollout.MetricProgress{{Metric: "errors", Phase: rollout.AnalysisRunning,
+				Evidence: &rollout.Sequential{Since: noon.Add(123 * time.Millisecond),
+					Canary: 1e12, Stable: 9e15, Past: []int{0, 9e15}, Tests: []rollout.Test{test, {Bound: 1e300}, {Bound: -2.5}},
+					Limit: 1 / (0.5 * (1 - 0.9999999999999999)), Metrics: 8}}}}}
 		data, err := s.Encode()
 		must(t, err)
-		back, err := ParseState("state.yaml", data)
+		back, err := rollout.ParseState("state.yaml", data)
 		if err != nil {
 			t.Errorf("evidence %g: %v", v, err)
 			continue

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestCohortsPage reads the YAML blocks of docs/cohorts.md through the strict parsers. The block of settings has the defaults, and a tier.
@@ -20,23 +21,24 @@ func TestCohortsPage(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
-	config, err := ParseConfig(ConfigPath("prod"), []byte(head+blocks[0][1]))
+	config, err := rollout.ParseConfig(rollout.ConfigPath("prod"), []byte(head+blocks[0][1]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults, err := ParseConfig(ConfigPath("prod"), []byte(head+"apps:\n- path: apps/*\n"))
+	defaults, err := rollout.ParseConfig(rollout.ConfigPath("prod"), []byte(head+"apps:\n- path: apps/*\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	compare.CheckNamed(t, "shared changes", defaults.Shared, config.Shared)
 	compare.CheckNamed(t, "tier", 2, config.Apps[0].Tier)
 	compare.CheckNamed(t, "default tier", 1, defaults.Apps[0].Tier)
-	if _, err := ParseConfig(ConfigPath("prod"), []byte(head+strings.Replace(blocks[0][1], "soak", "soaks", 1))); !IsInvalid(err) {
+	if _, err := rollout.ParseConfig(rollout.ConfigPath("prod"),
+		[]byte(head+strings.Replace(blocks[0][1], "soak", "soaks", 1))); !rollout.IsInvalid(err) {
 		t.Errorf("an unknown field: %v", err)
 	}
-	p, err := ParsePromotion("promote/cart.yaml", []byte(blocks[1][1]))
+	p, err := rollout.ParsePromotion("promote/cart.yaml", []byte(blocks[1][1]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare.CheckNamed(t, "through", ThroughEntry, p.Through)
+	compare.CheckNamed(t, "through", rollout.ThroughEntry, p.Through)
 }

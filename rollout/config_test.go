@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
@@ -16,9 +17,9 @@ const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 const prodConfig = ".gitrollout/prod-eu/config.yaml"
 
 // parsed returns the Config for a text without apiVersion and kind.
-func parsed(t *testing.T, text string) *Config {
+func parsed(t *testing.T, text string) *rollout.Config {
 	t.Helper()
-	c, err := ParseConfig(prodConfig, []byte(configHead+text))
+	c, err := rollout.ParseConfig(prodConfig, []byte(configHead+text))
 	must(t, err)
 	return c
 }
@@ -26,57 +27,59 @@ func parsed(t *testing.T, text string) *Config {
 // checkRefused checks that ParseConfig refuses a text. The error must be the file's name and then exactly the text want.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
-	_, err := ParseConfig(prodConfig, []byte(configHead+config))
-	var invalid *InvalidError
+	_, err := rollout.ParseConfig(prodConfig, []byte(configHead+config))
+	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || err.Error() != prodConfig+": "+want {
 		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
 	}
 }
 
 func TestParseConfig(t *testing.T) {
-	plain := Config{
-		File: ConfigPath("prod-eu"), AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
-		StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default", Tier: 1}},
-		Shared: SharedChanges{Over: 10, Cohorts: []Amount{{1, false}, {10, true}, {100, true}}, Soak: 10 * time.Minute, Timeout: 4 * time.Hour},
+	plain := rollout.Config{
+		File: rollout.ConfigPath("prod-eu"), AutoRevert: rollout.AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
+		StateBranch: "gitrollout/state/prod-eu", Apps: []rollout.AppGlob{{Path: "a", Namespace: "default", Tier: 1}},
+		Shared: rollout.SharedChanges{Over: 10, Cohorts: []rollout.Amount{{1, false}, {10, true}, {100, true}}, Soak: 10 * time.Minute,
+			Timeout: 4 * time.Hour},
 	}
 	for name, tt := range map[string]struct {
 		text   string
-		change func(*Config)
+		change func(*rollout.Config)
 	}{
-		"defaults": {"apps: [{path: apps/*/overlays/prod}]\n", func(c *Config) { c.Apps[0].Path = "apps/*/overlays/prod" }},
+		"defaults": {"apps: [{path: apps/*/overlays/prod}]\n", func(c *rollout.Config) { c.Apps[0].Path = "apps/*/overlays/prod" }},
 		"all set": {
 			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\n" +
 				"stateRepo: ssh://git@git.example.com/state.git\napps:\n" +
 				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
 				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\", tier: 3}\n",
-			func(c *Config) {
-				c.AutoRevert, c.Interval, c.PushInterval = AutoRevertPush, 90*time.Second, 10*time.Second
+			func(c *rollout.Config) {
+				c.AutoRevert, c.Interval, c.PushInterval = rollout.AutoRevertPush, 90*time.Second, 10*time.Second
 				c.StateRepo = "ssh://git@git.example.com/state.git"
-				c.StateBranch, c.Apps = "gitrollout/eu/state", []AppGlob{
+				c.StateBranch, c.Apps = "gitrollout/eu/state", []rollout.AppGlob{
 					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
 						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer", Tier: 1},
 					{Path: "a/[b-d]?", Namespace: "default", Tier: 3},
 				}
 			},
 		},
-		"limits": {"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n", func(c *Config) {
-			c.Limits = Limits{Memory: 2 << 30, RenderTime: time.Minute}
+		"limits": {"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n", func(c *rollout.Config) {
+			c.Limits = rollout.Limits{Memory: 2 << 30, RenderTime: time.Minute}
 		}},
-		"one limit": {"apps: [{path: a}]\nlimits: {memory: 128Mi}\n", func(c *Config) {
-			c.Limits = Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}
+		"one limit": {"apps: [{path: a}]\nlimits: {memory: 128Mi}\n", func(c *rollout.Config) {
+			c.Limits = rollout.Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}
 		}},
-		"shared changes": {"apps: [{path: a}]\nsharedChanges: {over: 0, cohorts: [2, 5, 50%, 100%], soak: 0s, timeout: 1h}\n", func(c *Config) {
-			c.Shared = SharedChanges{Cohorts: []Amount{{2, false}, {5, false}, {50, true}, {100, true}}, Timeout: time.Hour}
-		}},
-		"at the limit": {"interval: 1s\nautoRevert: off\napps: [{path: a}]\n", func(c *Config) {
-			c.Interval, c.AutoRevert = time.Second, AutoRevertOff
+		"shared changes": {"apps: [{path: a}]\nsharedChanges: {over: 0, cohorts: [2, 5, 50%, 100%], soak: 0s, timeout: 1h}\n",
+			func(c *rollout.Config) {
+				c.Shared = rollout.SharedChanges{Cohorts: []rollout.Amount{{2, false}, {5, false}, {50, true}, {100, true}}, Timeout: time.Hour}
+			}},
+		"at the limit": {"interval: 1s\nautoRevert: off\napps: [{path: a}]\n", func(c *rollout.Config) {
+			c.Interval, c.AutoRevert = time.Second, rollout.AutoRevertOff
 		}},
 	} {
 		want := plain
 		want.Apps = slices.Clone(plain.Apps)
 		tt.change(&want)
 		want.Limits = want.Limits.OrDefault()
-		compare.CheckNamed(t, name, &want, parsed(t, tt.text), AppGlob{}, Window{})
+		compare.CheckNamed(t, name, &want, parsed(t, tt.text), rollout.AppGlob{}, rollout.Window{})
 	}
 }
 
@@ -170,17 +173,17 @@ func TestParseConfigRefuses(t *testing.T) {
 
 func TestAppNames(t *testing.T) {
 	for name, tt := range map[string]struct {
-		glob AppGlob
+		glob rollout.AppGlob
 		dir  string
 		want string // "" for an error
 	}{
-		"one wildcard":  {AppGlob{Path: "apps/*/overlays/prod"}, "apps/shop/overlays/prod", "shop"},
-		"two wildcards": {AppGlob{Path: "teams/*/*/prod"}, "teams/a/shop/prod", "a-shop"},
-		"part":          {AppGlob{Path: "apps/web-*"}, "apps/web-shop", "web-shop"},
-		"last folder":   {AppGlob{Path: "infra/ingress"}, "infra/ingress", "ingress"},
-		"name":          {AppGlob{Path: "infra/ingress", Name: "edge"}, "infra/ingress", "edge"},
-		"underscore":    {AppGlob{Path: "apps/*"}, "apps/my_app", ""},
-		"too long":      {AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
+		"one wildcard":  {rollout.AppGlob{Path: "apps/*/overlays/prod"}, "apps/shop/overlays/prod", "shop"},
+		"two wildcards": {rollout.AppGlob{Path: "teams/*/*/prod"}, "teams/a/shop/prod", "a-shop"},
+		"part":          {rollout.AppGlob{Path: "apps/web-*"}, "apps/web-shop", "web-shop"},
+		"last folder":   {rollout.AppGlob{Path: "infra/ingress"}, "infra/ingress", "ingress"},
+		"name":          {rollout.AppGlob{Path: "infra/ingress", Name: "edge"}, "infra/ingress", "edge"},
+		"underscore":    {rollout.AppGlob{Path: "apps/*"}, "apps/my_app", ""},
+		"too long":      {rollout.AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
 	} {
 		got, err := tt.glob.App(tt.dir)
 		if got.Name != tt.want || (err != nil) != (tt.want == "") {
@@ -192,7 +195,7 @@ func TestAppNames(t *testing.T) {
 // TestAppsHaveTheLimitsOfTheirConfiguration checks that an app gets the limits of its configuration, or empty limits if the configuration
 // has the defaults.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
-	for text, want := range map[string]Limits{
+	for text, want := range map[string]rollout.Limits{
 		"":                                  {},
 		"limits: {}\n":                      {},
 		"limits: {renderTime: 30s}\n":       {},
@@ -210,7 +213,7 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 // turns substitution on. An entry without this field does not.
 func TestVariableEntries(t *testing.T) {
 	const app = "apps:\n- path: shop\n  "
-	for entry, want := range map[string]Variables{
+	for entry, want := range map[string]rollout.Variables{
 		"prune: true":                       {},
 		"substitute: {}":                    {On: true},
 		"substitute: {b: '2', _a1: ''}":     {On: true, Values: `{"_a1":"","b":"2"}`},
@@ -221,8 +224,8 @@ func TestVariableEntries(t *testing.T) {
 		must(t, err)
 		compare.CheckNamed(t, entry, want, is.Variables)
 	}
-	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
-	compare.Check(t, v, NewVariables(v.Map(), v.From()))
+	v := rollout.Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
+	compare.Check(t, v, rollout.NewVariables(v.Map(), v.From()))
 	for entry, want := range map[string]string{
 		"substitute: {a: 3}":          "apps[0].substitute[a]: must be a string, not 3; quote it",
 		"substitute: {a-b: x}":        `apps[0].substitute: "a-b" is not a valid variable name; use letters, digits and _, and no digit first`,
@@ -260,8 +263,9 @@ func TestHelmEntries(t *testing.T) {
 	app, err := parsed(t, shop+"helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, "+
 		"skipCrds: true}\nkubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n").Apps[0].App("charts/shop")
 	must(t, err)
-	want := App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3", APIVersions: "v1 example.com/v1beta1/Shop",
-		Helm: Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
+	want := rollout.App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3",
+		APIVersions: "v1 example.com/v1beta1/Shop",
+		Helm:        rollout.Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
 	compare.Check(t, want, app)
 	compare.CheckNamed(t, "files", []string{"a.yaml", "b c.yaml"}, app.Helm.Files())
 	for entry, want := range map[string]string{
@@ -291,11 +295,11 @@ func TestMatchesAny(t *testing.T) {
 		"{a,[}":            nil,
 		"[":                nil,
 	} {
-		if _, err := MatchesAny(pattern, "a"); (err != nil) != (matches == nil) {
+		if _, err := rollout.MatchesAny(pattern, "a"); (err != nil) != (matches == nil) {
 			t.Errorf("%s: %v", pattern, err)
 		}
 		for name, want := range matches {
-			if is, err := MatchesAny(pattern, name); is != want || err != nil {
+			if is, err := rollout.MatchesAny(pattern, name); is != want || err != nil {
 				t.Errorf("%s matches %s: %t, %v", pattern, name, is, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // fill sets all leaf fields below v, and adds their number to n. All leaves of one type get the same value, except the leaf with the number
@@ -60,7 +62,7 @@ func fill(v reflect.Value, n *int, odd int) {
 	}
 }
 
-func filled(odd int) (s State, leaves int) {
+func filled(odd int) (s rollout.State, leaves int) {
 	fill(reflect.ValueOf(&s).Elem(), &leaves, odd)
 	return s, leaves
 }
@@ -68,7 +70,7 @@ func filled(odd int) (s State, leaves int) {
 // TestStateEqualSeesEveryField changes one field of a state at a time, and checks that Equal is true exactly if the encoding stays the
 // same.
 func TestStateEqualSeesEveryField(t *testing.T) {
-	written := func(s State) string {
+	written := func(s rollout.State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""
 		raw, err := json.Marshal(s)
 		must(t, err)
@@ -90,11 +92,12 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 	if same != 4 { // no leaf has the number 0, and Equal ignores apiVersion, kind and seal
 		t.Errorf("%d of %d changes make no difference", same, leaves)
 	}
-	empty := State{Progress: []Progress{}, Stable: &Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[Workload]Hash{}}}
-	if none := (State{Stable: &Release{Since: noon}}); !none.Equal(&empty) {
+	empty := rollout.State{Progress: []rollout.Progress{},
+		Stable: &rollout.Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[rollout.Workload]rollout.Hash{}}}
+	if none := (rollout.State{Stable: &rollout.Release{Since: noon}}); !none.Equal(&empty) {
 		t.Error("an empty list is not none, or a moment is another one in another time zone")
 	}
-	if none := (State{}); none.Equal(&empty) {
+	if none := (rollout.State{}); none.Equal(&empty) {
 		t.Error("a state without a stable release is one with")
 	}
 }
@@ -102,9 +105,9 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 // TestIsTransition checks that a change of a field is a transition exactly if the field has the tag serial:"yes".
 func TestIsTransition(t *testing.T) {
 	n := 0
-	fields := reflect.TypeFor[State]()
+	fields := reflect.TypeFor[rollout.State]()
 	for i := range fields.NumField() {
-		var from, to State
+		var from, to rollout.State
 		fill(reflect.ValueOf(&to).Elem().Field(i), &n, 0)
 		field := fields.Field(i)
 		if tag := field.Tag.Get("serial"); tag != "yes" && tag != "no" {

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const fleetHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\n"
@@ -15,7 +16,7 @@ var fleetClusters = []string{"dev", "prod-eu", "prod-us", "staging"}
 
 // TestParseFleet checks the stages of a file with all fields, with defaults and with patterns of clusters.
 func TestParseFleet(t *testing.T) {
-	f, err := ParseFleet([]byte(fleetHead+`stages:
+	f, err := rollout.ParseFleet([]byte(fleetHead+`stages:
 - {name: dev, clusters: [dev]}
 - {name: staging, clusters: [staging], requiredSoakTime: 1h}
 - {name: prod, clusters: [prod-us, prod-*], approve: merge, maxUpdate: 25%}
@@ -24,16 +25,17 @@ freeze: {reason: holidays, until: 2026-12-24T00:00:00Z}
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := Amount{Value: 100, Percent: true}
-	compare.Check(t, &Fleet{Stages: []Stage{
-		{Name: "dev", Clusters: []string{"dev"}, Approve: ApproveAuto, MaxUpdate: all},
-		{Name: "staging", Clusters: []string{"staging"}, Soak: time.Hour, Approve: ApproveAuto, MaxUpdate: all},
-		{Name: "prod", Clusters: []string{"prod-eu", "prod-us"}, Approve: ApproveMerge, MaxUpdate: Amount{Value: 25, Percent: true}},
-	}, Freeze: &Freeze{Reason: "holidays", Until: time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)}}, f)
+	all := rollout.Amount{Value: 100, Percent: true}
+	compare.Check(t, &rollout.Fleet{Stages: []rollout.Stage{
+		{Name: "dev", Clusters: []string{"dev"}, Approve: rollout.ApproveAuto, MaxUpdate: all},
+		{Name: "staging", Clusters: []string{"staging"}, Soak: time.Hour, Approve: rollout.ApproveAuto, MaxUpdate: all},
+		{Name: "prod", Clusters: []string{"prod-eu", "prod-us"}, Approve: rollout.ApproveMerge,
+			MaxUpdate: rollout.Amount{Value: 25, Percent: true}},
+	}, Freeze: &rollout.Freeze{Reason: "holidays", Until: time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)}}, f)
 	for cluster, want := range map[string]int{"dev": 0, "prod-us": 2, "elsewhere": -1} {
 		compare.CheckNamed(t, cluster, want, f.StageOf(cluster))
 	}
-	compare.CheckNamed(t, "without a fleet", -1, (*Fleet)(nil).StageOf("dev"))
+	compare.CheckNamed(t, "without a fleet", -1, (*rollout.Fleet)(nil).StageOf("dev"))
 }
 
 // TestFleetRefuses checks the errors of fleet.yaml: file, field, value and fix.
@@ -68,9 +70,9 @@ func TestFleetRefuses(t *testing.T) {
 		"until": {stages("name: a, clusters: [staging]") + "freeze: {reason: x, until: tomorrow}\n",
 			`freeze.until: "tomorrow" is not a time; write 2027-`},
 	} {
-		_, err := ParseFleet([]byte(fleetHead+tt.text), fleetClusters)
-		var invalid *InvalidError
-		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), FleetPath+": "+tt.want) {
+		_, err := rollout.ParseFleet([]byte(fleetHead+tt.text), fleetClusters)
+		var invalid *rollout.InvalidError
+		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), rollout.FleetPath+": "+tt.want) {
 			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
 		}
 	}
@@ -78,8 +80,9 @@ func TestFleetRefuses(t *testing.T) {
 
 // TestLongerFreeze checks which of two freezes holds an app.
 func TestLongerFreeze(t *testing.T) {
-	early, late, always := &Freeze{Until: time.Unix(1, 0)}, &Freeze{Until: time.Unix(2, 0)}, &Freeze{}
-	for _, tt := range [][3]*Freeze{{nil, nil, nil}, {early, nil, early}, {nil, early, early}, {early, late, late}, {late, early, late},
+	early, late, always := &rollout.Freeze{Until: time.Unix(1, 0)}, &rollout.Freeze{Until: time.Unix(2, 0)}, &rollout.Freeze{}
+	for _, tt := range [][3]*rollout.Freeze{{nil, nil, nil}, {early, nil, early}, {nil, early, early}, {early, late, late},
+		{late, early, late},
 		{always, late, always}, {late, always, always}} {
 		if tt[0].Longer(tt[1]) != tt[2] {
 			t.Errorf("the longer of %v and %v is not %v", tt[0], tt[1], tt[2])

@@ -1,28 +1,30 @@
-package rollout
+package rollout_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestParseForge(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
-		want *Forge
+		want *rollout.Forge
 	}{
 		"none":  {"", nil},
-		"empty": {"forge: {}\n", &Forge{}},
+		"empty": {"forge: {}\n", &rollout.Forge{}},
 		"all set": {
 			"forge: {type: gitlab, url: \"https://git.example.com/gitlab/\", repository: a/b/c, labels: [release, \"needs: review\"], " +
 				"reviewers: [ann, org/team]}\n",
-			&Forge{Type: GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c", Labels: []string{"release", "needs: review"},
+			&rollout.Forge{Type: rollout.GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c",
+				Labels:    []string{"release", "needs: review"},
 				Reviewers: []string{"ann", "org/team"}},
 		},
 	} {
 		got := parsed(t, "apps: [{path: a}]\n"+tt.text).Forge
 		compare.CheckNamed(t, name, tt.want, got)
-		if !got.Equal(tt.want) || got.Equal(&Forge{Type: GitHub}) {
+		if !got.Equal(tt.want) || got.Equal(&rollout.Forge{Type: rollout.GitHub}) {
 			t.Errorf("%s: Equal is wrong", name)
 		}
 	}
@@ -57,6 +59,6 @@ func TestRedact(t *testing.T) {
 		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a",
 		"a@b": "a@b", "https://u:p@ss@host": "https://***@host",
 	} {
-		compare.CheckNamed(t, text, want, redact(text))
+		compare.CheckNamed(t, text, want, rollout.Redact(text))
 	}
 }

@@ -1,10 +1,12 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // FuzzDocuments checks that any bytes are either parsed, or refused with an InvalidError of one line. Methods of a parsed document must
@@ -25,41 +27,41 @@ func FuzzDocuments(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const file = ".gitrollout/prod/file.yaml"
-		config, err := ParseConfig(file, data)
+		config, err := rollout.ParseConfig(file, data)
 		read(t, config != nil, err)
 		if err == nil {
-			if len(config.Apps) == 0 || config.Interval < time.Second || checkBranch(config.StateBranch) != "" {
+			if len(config.Apps) == 0 || config.Interval < time.Second || rollout.CheckBranch(config.StateBranch) != "" {
 				t.Errorf("%+v is a configuration", config)
 			}
 			config.CalendarOf("shop", nil)
 		}
-		freeze, err := ParseFreeze(file, data)
+		freeze, err := rollout.ParseFreeze(file, data)
 		read(t, freeze != nil, err)
 		if err == nil {
-			calendar := (&Config{}).CalendarOf("shop", freeze)
+			calendar := (&rollout.Config{}).CalendarOf("shop", freeze)
 			if strings.TrimSpace(freeze.Reason) == "" || !freeze.Equal(freeze) || calendar.Freeze != nil && !calendar.Freeze.Equal(freeze) {
 				t.Errorf("%+v is a freeze", freeze)
 			}
 			freeze.At(noon)
 		}
-		fleet, err := ParseFleet(data, []string{"dev", "prod-eu"})
+		fleet, err := rollout.ParseFleet(data, []string{"dev", "prod-eu"})
 		read(t, fleet != nil, err)
 		if err == nil && fleet.StageOf("dev") >= len(fleet.Stages) {
 			t.Errorf("%+v is a fleet", fleet)
 		}
-		cluster, err := ParseCluster(data)
+		cluster, err := rollout.ParseCluster(data)
 		read(t, cluster != nil, err)
 		if err == nil {
 			once, err := cluster.Encode()
-			if again, failed := ParseCluster(once); err != nil || failed != nil || *again != *cluster {
+			if again, failed := rollout.ParseCluster(once); err != nil || failed != nil || *again != *cluster {
 				t.Errorf("%+v is written as\n%s%v, %v", cluster, once, err, failed)
 			}
 		}
-		notified, err := ParseNotified(data)
+		notified, err := rollout.ParseNotified(data)
 		read(t, notified != nil, err)
 		if err == nil {
 			once, err := notified.Encode()
-			if _, failed := ParseNotified(once); err != nil || failed != nil {
+			if _, failed := rollout.ParseNotified(once); err != nil || failed != nil {
 				t.Errorf("%+v is written as\n%s%v, %v", notified, once, err, failed)
 			}
 		}
@@ -77,7 +79,7 @@ func must(t testing.TB, err error) {
 // read checks that a parser has returned either a document or an InvalidError with a text of one line.
 func read(t *testing.T, is bool, err error) {
 	t.Helper()
-	var invalid *InvalidError
+	var invalid *rollout.InvalidError
 	switch {
 	case is != (err == nil):
 		t.Errorf("read: %t, %v", is, err)

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const notifiedApps = "apps:\n- path: apps/*\nnotifications:\n"
@@ -33,11 +34,11 @@ func TestParseReceivers(t *testing.T) {
 - {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}
 `)
 	r := c.Receivers[0]
-	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
+	want := rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
 		t.Errorf("got %+v", r)
 	}
-	compare.Check(t, []EventKind{EventPaused, EventAborted}, r.On)
+	compare.Check(t, []rollout.EventKind{rollout.EventPaused, rollout.EventAborted}, r.On)
 	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" ||
 		bus.Settings["address"] != "https://bus.example.com/in" {
 		t.Errorf("got %+v", bus)
@@ -103,8 +104,8 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"half an account", "{name: a, email: {" + mail + ", username: " + env + "}}", "[0].email.password", "go together", ""},
 		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, " + discord + "}", "[1].name", "twice", ""},
 	} {
-		_, err := ParseConfig(prodConfig, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
-		var invalid *InvalidError
+		_, err := rollout.ParseConfig(prodConfig, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
+		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) {
 			t.Fatalf("%s: got %v", c.name, err)
 		}
@@ -118,16 +119,16 @@ func TestParseReceiversRefuses(t *testing.T) {
 }
 
 func TestNotified(t *testing.T) {
-	n := Notified{By: "p", Receivers: map[string]Cursor{"b": {Told: "2", App: "shop", Claimed: "3"}, "a": {}}}
+	n := rollout.Notified{By: "p", Receivers: map[string]rollout.Cursor{"b": {Told: "2", App: "shop", Claimed: "3"}, "a": {}}}
 	data, err := n.Encode()
 	must(t, err)
-	got, err := ParseNotified(data)
+	got, err := rollout.ParseNotified(data)
 	must(t, err)
 	again, _ := got.Encode()
 	if string(again) != string(data) || got.Receivers["b"] != n.Receivers["b"] {
 		t.Errorf("%s became %s", data, again)
 	}
-	if _, err := ParseNotified([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Notified\nnews: 1\n")); err == nil {
+	if _, err := rollout.ParseNotified([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Notified\nnews: 1\n")); err == nil {
 		t.Error("an unknown field is read over")
 	}
 }
@@ -138,7 +139,7 @@ func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
 		must(t, err)
-		_, err = ParseConfig(prodConfig, []byte(configHead+notifiedApps+
+		_, err = rollout.ParseConfig(prodConfig, []byte(configHead+notifiedApps+
 			"- name: team\n  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}\n  template: {text: "+string(quoted)+"}\n"))
 		return err
 	}
@@ -154,7 +155,7 @@ func TestTemplatesEnd(t *testing.T) {
 		"a text that doubles":            "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = print $a $a}}", 50),
 		"a text that doubles, format":    "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = printf \"%s%s\" $a $a}}", 50),
 	} {
-		var invalid *InvalidError
+		var invalid *rollout.InvalidError
 		if err := template(text); !errors.As(err, &invalid) || !strings.Contains(invalid.Field, "template.text") {
 			t.Errorf("%s: %v", name, err)
 		}

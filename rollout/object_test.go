@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"cmp"
@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestRefText(t *testing.T) {
-	for want, ref := range map[string]Ref{
+	for want, ref := range map[string]rollout.Ref{
 		"core/Service/shop/web":    {Kind: "Service", Namespace: "shop", Name: "web"},
 		"apps/Deployment/shop/web": {Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 		"core/Namespace/-/shop":    {Kind: "Namespace", Name: "shop"},
@@ -24,13 +25,13 @@ func TestRefText(t *testing.T) {
 		must(t, err)
 		compare.Check(t, want, string(text))
 		compare.Check(t, want, ref.String())
-		var back Ref
+		var back rollout.Ref
 		must(t, back.UnmarshalText(text))
 		compare.CheckNamed(t, "round trip", ref, back)
 	}
 	for _, bad := range []string{"", "a", "core/Service/shop", "core/Service/shop/web/x", "core//shop/web", "core/Service/shop/",
 		"/Service/shop/web", "core/Service//web"} {
-		var r Ref
+		var r rollout.Ref
 		if err := r.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("UnmarshalText(%q) = %v, want an error", bad, r)
 		}
@@ -38,7 +39,7 @@ func TestRefText(t *testing.T) {
 }
 
 func TestRefCompare(t *testing.T) {
-	ordered := []Ref{
+	ordered := []rollout.Ref{
 		{Kind: "Namespace", Name: "shop"},
 		{Kind: "Service", Namespace: "a", Name: "z"},
 		{Kind: "Service", Namespace: "b", Name: "a"},
@@ -56,7 +57,7 @@ func TestRefCompare(t *testing.T) {
 
 func TestWorkloadText(t *testing.T) {
 	for _, bad := range []string{"", "web", "/web", "shop/", "a/b/c", "StatefulSet/shop/web/x", "CronJob/shop/web", "StatefulSet//web"} {
-		var w Workload
+		var w rollout.Workload
 		if err := w.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("UnmarshalText(%q) = %v, want an error", bad, w)
 		}
@@ -64,22 +65,22 @@ func TestWorkloadText(t *testing.T) {
 }
 
 func TestObject(t *testing.T) {
-	o := Object{
+	o := rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop",
-			"annotations": map[string]any{AnnotationPrune: "disabled", "number": int64(1)},
+			"annotations": map[string]any{rollout.AnnotationPrune: "disabled", "number": int64(1)},
 		},
 		"spec": map[string]any{"list": []any{map[string]any{"a": int64(1)}}},
 	}
 	compare.Check(t, web.Ref(), o.Ref())
-	compare.Check(t, "disabled", o.Annotation(AnnotationPrune))
+	compare.Check(t, "disabled", o.Annotation(rollout.AnnotationPrune))
 	compare.CheckNamed(t, "an annotation that is not a string", "", o.Annotation("number"))
-	core := Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
-	compare.Check(t, Ref{Kind: "Namespace", Name: "shop"}, core.Ref())
-	for name, strange := range map[string]Object{"Nil": nil, "Empty": {},
+	core := rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
+	compare.Check(t, rollout.Ref{Kind: "Namespace", Name: "shop"}, core.Ref())
+	for name, strange := range map[string]rollout.Object{"Nil": nil, "Empty": {},
 		"WrongTypes": {"apiVersion": int64(1), "kind": []any{}, "metadata": "x"}} {
-		compare.CheckNamed(t, name, Ref{}, strange.Ref())
+		compare.CheckNamed(t, name, rollout.Ref{}, strange.Ref())
 		if m := strange.Map("metadata", "labels"); m != nil {
 			t.Errorf("%s: Map is %v, want nil", name, m)
 		}
@@ -98,7 +99,7 @@ func TestObject(t *testing.T) {
 
 // TestKindsOfWorkloads checks the text form of workloads: without a kind for a Deployment, and with a kind for all other workloads.
 func TestKindsOfWorkloads(t *testing.T) {
-	for want, kind := range map[string]Ref{
+	for want, kind := range map[string]rollout.Ref{
 		"shop/web":                            {Group: "apps", Kind: "Deployment"},
 		"StatefulSet/shop/web":                {Group: "apps", Kind: "StatefulSet"},
 		"DaemonSet/shop/web":                  {Group: "apps", Kind: "DaemonSet"},
@@ -106,8 +107,8 @@ func TestKindsOfWorkloads(t *testing.T) {
 		"Deployment.example.com/shop/web":     {Group: "example.com", Kind: "Deployment"},
 		"StatefulSet.apps.kruise.io/shop/web": {Group: "apps.kruise.io", Kind: "StatefulSet"},
 	} {
-		ref := Ref{Group: kind.Group, Kind: kind.Kind, Namespace: "shop", Name: "web"}
-		w, is := WorkloadOf(ref)
+		ref := rollout.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: "shop", Name: "web"}
+		w, is := rollout.WorkloadOf(ref)
 		if is == strings.Contains(want, ".") {
 			t.Errorf("that %s is a workload whatever documents say is %t", ref, is)
 		}
@@ -116,19 +117,19 @@ func TestKindsOfWorkloads(t *testing.T) {
 		compare.Check(t, want, string(text))
 		compare.Check(t, ref, w.Ref())
 		for _, text := range []string{string(text), w.String()} {
-			var back Workload
+			var back rollout.Workload
 			must(t, back.UnmarshalText([]byte(text)))
 			compare.Check(t, w, back)
 		}
 	}
-	var spelled Workload
+	var spelled rollout.Workload
 	must(t, spelled.UnmarshalText([]byte("Deployment/shop/web")))
 	compare.Check(t, web, spelled)
 }
 
 // TestHoldsData checks for which kinds of objects HoldsData reports that a deletion would lose data of users.
 func TestHoldsData(t *testing.T) {
-	for ref, want := range map[Ref]bool{
+	for ref, want := range map[rollout.Ref]bool{
 		{Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true, {Kind: "ConfigMap"}: false,
 		{Group: "example.com", Kind: "Namespace"}: false,
@@ -138,7 +139,7 @@ func TestHoldsData(t *testing.T) {
 }
 
 func TestForeignText(t *testing.T) {
-	f := Foreign{Ref: Ref{Kind: "Deployment", Namespace: "a", Name: "b"}, By: "X", Sign: "the sign"}
+	f := rollout.Foreign{Ref: rollout.Ref{Kind: "Deployment", Namespace: "a", Name: "b"}, By: "X", Sign: "the sign"}
 	compare.Check(t, "Deployment a/b is in the hands of X: the sign", f.String())
 	f.Ref.Namespace = ""
 	compare.Check(t, "Deployment b is in the hands of X: the sign", f.String())

@@ -1,9 +1,10 @@
-package rollout
+package rollout_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const gameServers = `
@@ -17,14 +18,14 @@ const gameServers = `
 
 func TestWorkloadsOfAConfiguration(t *testing.T) {
 	const config = "apps: [{path: apps/*}]\nworkloads:"
-	status := partitionStatus
+	status := rollout.DefaultStatus()
 	status.UpdatedReady = "status.newReady"
-	want := Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
+	want := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		Ordered: true, MinReady: "spec.rollout.minReadySeconds", Status: status}
 	app, err := parsed(t, config+gameServers).Apps[0].App("apps/games")
 	must(t, err)
-	compare.CheckNamed(t, "the kinds of its apps", []Partitioned{want}, PartitionedOf(app))
-	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
+	compare.CheckNamed(t, "the kinds of its apps", []rollout.Partitioned{want}, rollout.PartitionedOf(app))
+	if found, _ := rollout.FindPartitioned(rollout.PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
 		t.Errorf("it is found as %+v", found)
 	}
 	const noPartition = " has a fixed meaning already; name the field that says how many pods keep their version"
@@ -69,17 +70,17 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 
 // TestWorkloadsOfAState checks that State.Workloads returns a workload outside WorkloadKinds only if a recorded release has its template.
 func TestWorkloadsOfAState(t *testing.T) {
-	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
-	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}
-	compare.CheckNamed(t, "without a release", []Workload{web}, s.Workloads())
-	for _, released := range []State{
-		{Inventory: s.Inventory, Stable: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
-		{Inventory: s.Inventory, Release: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
+	clone, _ := rollout.WorkloadOf(rollout.Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
+	s := rollout.State{Inventory: []rollout.Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}
+	compare.CheckNamed(t, "without a release", []rollout.Workload{web}, s.Workloads())
+	for _, released := range []rollout.State{
+		{Inventory: s.Inventory, Stable: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{clone: "h1-one"}}},
+		{Inventory: s.Inventory, Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{clone: "h1-one"}}},
 	} {
-		compare.Check(t, []Workload{clone, web}, released.Workloads())
+		compare.Check(t, []rollout.Workload{clone, web}, released.Workloads())
 	}
 	for _, text := range []string{".apps.kruise.io/shop/web", "CloneSet./shop/web", "CloneSet/shop/web", "CloneSet.apps.kruise.io/shop/"} {
-		if err := new(Workload).UnmarshalText([]byte(text)); err == nil {
+		if err := new(rollout.Workload).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read as a workload", text)
 		}
 	}

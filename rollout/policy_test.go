@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
@@ -64,7 +65,7 @@ func TestParsePolicy(t *testing.T) {
 
 func checkPolicyRefused(t *testing.T, name, text, want string) {
 	t.Helper()
-	if _, err := ParsePolicy("policy.yaml", []byte(text)); err == nil || err.Error() != "policy.yaml: "+want {
+	if _, err := rollout.ParsePolicy("policy.yaml", []byte(text)); err == nil || err.Error() != "policy.yaml: "+want {
 		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
 	}
 }
@@ -82,20 +83,20 @@ func TestProjectOf(t *testing.T) {
 		"of none":          {projects, "edge", "", "projects: app edge is in no project; name it in one project, or write unmatched: allow"},
 		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
 	} {
-		p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
+		p, err := rollout.ParsePolicy("policy.yaml", []byte(tt.policy))
 		must(t, err)
 		got, err := p.ProjectOf(tt.app)
 		switch {
-		case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
+		case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || rollout.ReasonOf(err) != rollout.HeldPolicy):
 			t.Errorf("%s: error %v, want %s", name, err, tt.err)
 		case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
 			t.Errorf("%s: project %+v, error %v, want %s", name, got, err, tt.want)
 		}
 	}
-	if got, err := (&Policy{}).ProjectOf("shop"); got != nil || ReasonOf(err) != HeldPolicy {
+	if got, err := (&rollout.Policy{}).ProjectOf("shop"); got != nil || rollout.ReasonOf(err) != rollout.HeldPolicy {
 		t.Errorf("by an empty one: %+v, %v", got, err)
 	}
-	if got, err := (*Policy)(nil).ProjectOf("shop"); got != nil || err != nil {
+	if got, err := (*rollout.Policy)(nil).ProjectOf("shop"); got != nil || err != nil {
 		t.Errorf("without a policy: %+v, %v", got, err)
 	}
 }
@@ -117,22 +118,22 @@ func TestHasSource(t *testing.T) {
 		"the whole name":         {"apps/a.yaml", "x/apps/a.yaml", false},
 		"many, which take long?": {strings.Repeat("**/", 40) + "x", strings.Repeat("a/", 200) + "y", false},
 	} {
-		compare.CheckNamed(t, name, tt.want, (&Project{Sources: []string{"else", tt.pattern}}).HasSource(tt.file))
+		compare.CheckNamed(t, name, tt.want, (&rollout.Project{Sources: []string{"else", tt.pattern}}).HasSource(tt.file))
 	}
-	if !(&Project{}).HasSource("any") {
+	if !(&rollout.Project{}).HasSource("any") {
 		t.Error("a project without sources takes no files")
 	}
 }
 
 func TestIsKind(t *testing.T) {
-	secret, role := Ref{Kind: "Secret"}, Ref{Group: "rbac.authorization.k8s.io", Kind: "Role"}
+	secret, role := rollout.Ref{Kind: "Secret"}, rollout.Ref{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	for pattern, want := range map[string][2]bool{
 		"*": {true, true}, "Secret": {true, false}, "/Secret": {true, false}, "*/Secret": {true, false}, "/*": {true, false},
 		"rbac.authorization.k8s.io/*": {false, true}, "*.k8s.io/Role": {false, true}, "Role": {false, false}, "*/*": {true, true},
 		"secret": {true, false}, "RBAC.authorization.k8s.io/role": {false, true},
 	} {
 		compare.CheckNamed(t, pattern, want, [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})})
-		compare.CheckNamed(t, pattern+" of secret", want[0], (Ref{Kind: "secret"}).IsKind([]string{pattern}))
+		compare.CheckNamed(t, pattern+" of secret", want[0], (rollout.Ref{Kind: "secret"}).IsKind([]string{pattern}))
 	}
 }
 
@@ -145,12 +146,12 @@ func FuzzPolicy(f *testing.F) {
 		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
 	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParsePolicy("policy.yaml", data)
+		p, err := rollout.ParsePolicy("policy.yaml", data)
 		read(t, p != nil, err)
 		if err != nil {
 			return
 		}
-		if len(p.Projects) == 0 || !slices.Contains([]string{PolicyAllow, PolicyDeny}, p.Unmatched) {
+		if len(p.Projects) == 0 || !slices.Contains([]string{rollout.PolicyAllow, rollout.PolicyDeny}, p.Unmatched) {
 			t.Errorf("%+v is a policy", p)
 		}
 		for _, project := range p.Projects {
@@ -158,20 +159,20 @@ func FuzzPolicy(f *testing.F) {
 				t.Errorf("%+v is a project", project)
 			}
 			project.HasSource("apps/shop/a.yaml")
-			Ref{Group: "apps", Kind: "Deployment"}.IsKind(project.Resources.Deny)
+			rollout.Ref{Group: "apps", Kind: "Deployment"}.IsKind(project.Resources.Deny)
 		}
 		found, err := p.ProjectOf("shop")
 		read(t, err == nil, err)
-		if err == nil && found == nil && p.Unmatched != PolicyAllow {
+		if err == nil && found == nil && p.Unmatched != rollout.PolicyAllow {
 			t.Error("an app of no project is let through")
 		}
 	})
 }
 
 func TestForbids(t *testing.T) {
-	p := &Project{}
+	p := &rollout.Project{}
 	p.Rollouts.Forbid = []string{"promoteFull"}
-	if !p.Forbids("promoteFull") || p.Forbids("fastRollbackOff") || (*Project)(nil).Forbids("promoteFull") {
+	if !p.Forbids("promoteFull") || p.Forbids("fastRollbackOff") || (*rollout.Project)(nil).Forbids("promoteFull") {
 		t.Error("a project forbids what it lists, and none forbids nothing")
 	}
 }

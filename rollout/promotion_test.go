@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const promotionHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n"
@@ -15,27 +16,29 @@ const promotionHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n"
 func TestParsePromotion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data string
-		want Promotion
+		want rollout.Promotion
 	}{
-		"by default all":        {"", Promotion{Through: Full, Decision: Promote}},
-		"a step by name":        {"through: smoke\ndecision: promote\n", Promotion{Through: "smoke", Decision: Promote}},
-		"a step by number":      {"through: 2\n", Promotion{Through: "2", Decision: Promote}},
-		"a number in quotes":    {"through: \"2\"\n", Promotion{Through: "2", Decision: Promote}},
-		"an empty through":      {"through: \"\"\n", Promotion{Through: Full, Decision: Promote}},
-		"null for through":      {"through: null\n", Promotion{Through: Full, Decision: Promote}},
-		"hold":                  {"decision: hold\nreason: lunch\n", Promotion{Through: Full, Decision: Hold, Reason: "lunch"}},
-		"abort":                 {"decision: abort\n", Promotion{Through: Full, Decision: Abort}},
-		"retry, made different": {"decision: retry\nat: \"2026-11-20\"\n", Promotion{Through: Full, Decision: Retry, At: "2026-11-20"}},
+		"by default all":     {"", rollout.Promotion{Through: rollout.Full, Decision: rollout.Promote}},
+		"a step by name":     {"through: smoke\ndecision: promote\n", rollout.Promotion{Through: "smoke", Decision: rollout.Promote}},
+		"a step by number":   {"through: 2\n", rollout.Promotion{Through: "2", Decision: rollout.Promote}},
+		"a number in quotes": {"through: \"2\"\n", rollout.Promotion{Through: "2", Decision: rollout.Promote}},
+		"an empty through":   {"through: \"\"\n", rollout.Promotion{Through: rollout.Full, Decision: rollout.Promote}},
+		"null for through":   {"through: null\n", rollout.Promotion{Through: rollout.Full, Decision: rollout.Promote}},
+		"hold": {"decision: hold\nreason: lunch\n",
+			rollout.Promotion{Through: rollout.Full, Decision: rollout.Hold, Reason: "lunch"}},
+		"abort": {"decision: abort\n", rollout.Promotion{Through: rollout.Full, Decision: rollout.Abort}},
+		"retry, made different": {"decision: retry\nat: \"2026-11-20\"\n",
+			rollout.Promotion{Through: rollout.Full, Decision: rollout.Retry, At: "2026-11-20"}},
 		"restart": {"decision: restart\nrestartAt: \"2026-11-20T10:00:00Z\"\n",
-			Promotion{Through: Full, Decision: Restart, RestartAt: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}},
+			rollout.Promotion{Through: rollout.Full, Decision: rollout.Restart, RestartAt: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}},
 	} {
-		got, err := ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+tc.data))
+		got, err := rollout.ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+tc.data))
 		must(t, err)
 		if len(got.Digest) != 10 {
 			t.Errorf("%s: digest is %q, want ten digits", name, got.Digest)
 		}
 		got.Digest = ""
-		tc.want.APIVersion, tc.want.Kind, tc.want.Release = APIVersion, "Promotion", "h1-1"
+		tc.want.APIVersion, tc.want.Kind, tc.want.Release = rollout.APIVersion, "Promotion", "h1-1"
 		compare.CheckNamed(t, name, tc.want, *got)
 	}
 }
@@ -60,8 +63,8 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"several steps":               {release + "through: [1, 2]\n", "through", "must be the name or the number of a step"},
 		"not YAML":                    {"\x00", "", "not valid YAML"},
 	} {
-		got, err := ParsePromotion("p.yaml", []byte(tc.data))
-		var invalid *InvalidError
+		got, err := rollout.ParsePromotion("p.yaml", []byte(tc.data))
+		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) {
 			t.Fatalf("%s: got %v and %v, want an InvalidError", name, got, err)
 		}
@@ -73,7 +76,7 @@ func TestParsePromotionRefuses(t *testing.T) {
 
 func TestPromotionDigestDiffersByBytes(t *testing.T) {
 	digest := func(rest string) string {
-		p, err := ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+rest))
+		p, err := rollout.ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+rest))
 		must(t, err)
 		return p.Digest
 	}
@@ -87,23 +90,23 @@ func TestPromotionDigestDiffersByBytes(t *testing.T) {
 
 func TestPromotionOpens(t *testing.T) {
 	names := []string{"", "smoke", "", "2"}
-	promote := func(through string) *Promotion {
-		return &Promotion{Release: "h1-1", Decision: Promote, Through: through}
+	promote := func(through string) *rollout.Promotion {
+		return &rollout.Promotion{Release: "h1-1", Decision: rollout.Promote, Through: through}
 	}
-	old := func(through string) *Promotion {
+	old := func(through string) *rollout.Promotion {
 		p := promote(through)
-		p.APIVersion = APIVersion
+		p.APIVersion = rollout.APIVersion
 		return p
 	}
-	only := func(of Workload, through string) *Promotion {
-		return &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{of: through}}
+	only := func(of rollout.Workload, through string) *rollout.Promotion {
+		return &rollout.Promotion{Release: "h1-1", Decision: rollout.Promote, Workloads: map[rollout.Workload]string{of: through}}
 	}
 	for name, tc := range map[string]struct {
-		p    *Promotion
+		p    *rollout.Promotion
 		want int // the number of open steps
 	}{
 		"no file":                            {nil, 0},
-		"all gates":                          {promote(Full), 4},
+		"all gates":                          {promote(rollout.Full), 4},
 		"up to and including a step, from 1": {promote("1"), 1},
 		"up to and including a named step":   {promote("smoke"), 2},
 		"a name wins over a number":          {promote("2"), 4},
@@ -114,39 +117,40 @@ func TestPromotionOpens(t *testing.T) {
 		"a negative step":                    {promote("-1"), 0},
 		"an unknown name":                    {promote("smok"), 0},
 		"none":                               {promote(""), 0},
-		"a late merge for another release":   {&Promotion{Release: "h1-0", Decision: Promote, Through: Full}, 0},
-		"another decision":                   {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, 0},
+		"a late merge for another release":   {&rollout.Promotion{Release: "h1-0", Decision: rollout.Promote, Through: rollout.Full}, 0},
+		"another decision":                   {&rollout.Promotion{Release: "h1-1", Decision: rollout.Hold, Through: rollout.Full}, 0},
 		"an old file counts from 0":          {old("1"), 2},
 		"so its first step is 0":             {old("0"), 1},
 		"and its last one is one less":       {old("4"), 0},
 		"an old file's names are names":      {old("smoke"), 2},
 		"the workload that it names":         {only(web, "1"), 1},
 		"and no other one":                   {only(api, "1"), 0},
-		"all of one":                         {only(web, Full), 4},
+		"all of one":                         {only(web, rollout.Full), 4},
 	} {
 		for i := range names {
 			compare.CheckNamed(t, fmt.Sprintf("%s: step %d", name, i), i < tc.want, tc.p.Opens("h1-1", web, names, i))
 		}
 	}
 	for i := range names {
-		if (&Promotion{Decision: Promote, Through: Full}).Opens("", web, names, i) {
+		if (&rollout.Promotion{Decision: rollout.Promote, Through: rollout.Full}).Opens("", web, names, i) {
 			t.Errorf("step %d opens with nothing in flight", i)
 		}
 	}
 	for name, tc := range map[string]struct {
-		p           *Promotion
+		p           *rollout.Promotion
 		all, skips  bool
 		last, found any
 	}{
 		"no file":         {nil, false, false, 0, false},
-		"all":             {promote(Full), true, true, 4, true},
+		"all":             {promote(rollout.Full), true, true, 4, true},
 		"one step":        {promote("1"), false, false, 0, true},
-		"all, by no hash": {&Promotion{Decision: Promote, Through: Full}, false, true, 4, true},
-		"all of one":      {only(web, Full), false, true, 4, true},
-		"all of one, and so": {&Promotion{Release: "h1-1", Decision: Promote, Through: Full, Workloads: map[Workload]string{web: "1"}},
+		"all, by no hash": {&rollout.Promotion{Decision: rollout.Promote, Through: rollout.Full}, false, true, 4, true},
+		"all of one":      {only(web, rollout.Full), false, true, 4, true},
+		"all of one, and so": {&rollout.Promotion{Release: "h1-1", Decision: rollout.Promote, Through: rollout.Full,
+			Workloads: map[rollout.Workload]string{web: "1"}},
 			false, true, 0, true},
 		"a step of one":      {only(web, "1"), false, false, 0, true},
-		"a hold":             {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, false, false, 4, true},
+		"a hold":             {&rollout.Promotion{Release: "h1-1", Decision: rollout.Hold, Through: rollout.Full}, false, false, 4, true},
 		"a number below all": {old("-1"), false, false, -1, false},
 	} {
 		last, found := tc.p.Last(web, names)
@@ -161,29 +165,30 @@ func TestPromotionEncode(t *testing.T) {
 	const now, before = "apiVersion: gitrollout.dev/v1alpha2\n", "apiVersion: gitrollout.dev/v1alpha1\n"
 	const promote = "decision: promote\nkind: Promotion\nrelease: h1-1\n"
 	for name, tc := range map[string]struct {
-		p    Promotion
+		p    rollout.Promotion
 		want string
 	}{
-		"Step": {Promotion{Release: "h1-1", Through: "2", Decision: Promote}, now + promote + "through: \"2\"\n"},
-		"Try": {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began},
+		"Step": {rollout.Promotion{Release: "h1-1", Through: "2", Decision: rollout.Promote}, now + promote + "through: \"2\"\n"},
+		"Try": {rollout.Promotion{Release: "h1-1", Through: rollout.Full, Decision: rollout.Promote, Since: began},
 			now + promote + "since: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
-		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
+		"Two": {rollout.Promotion{Release: "h1-1", Decision: rollout.Promote, Workloads: map[rollout.Workload]string{web: "2", api: "6"}},
 			now + promote + "workloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + promote + "through: \"2\"\n"},
+		"Old": {rollout.Promotion{APIVersion: rollout.APIVersion, Release: "h1-1", Through: "2", Decision: rollout.Promote}, before + promote +
+			"through: \"2\"\n"},
 		// Encode writes the older APIVersion, so that older reconcilers obey the file as well.
-		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
-		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + promote + "through: full\n"},
-		"Restart": {Promotion{Release: "h1-1", Decision: Restart, RestartAt: began},
+		"Abort": {rollout.Promotion{Release: "h1-1", Decision: rollout.Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
+		"Full":  {rollout.Promotion{Release: "h1-1", Through: rollout.Full, Decision: rollout.Promote}, before + promote + "through: full\n"},
+		"Restart": {rollout.Promotion{Release: "h1-1", Decision: rollout.Restart, RestartAt: began},
 			before + "decision: restart\nkind: Promotion\nrelease: h1-1\nrestartAt: \"2026-11-22T10:00:00Z\"\n"},
 	} {
 		data, err := tc.p.Encode()
 		must(t, err)
 		compare.CheckNamed(t, name, tc.want, string(data))
-		if back, err := ParsePromotion("p", data); err != nil || back.Through != tc.p.Through && tc.p.Decision == Promote {
+		if back, err := rollout.ParsePromotion("p", data); err != nil || back.Through != tc.p.Through && tc.p.Decision == rollout.Promote {
 			t.Errorf("%s is read as %+v: %v", name, back, err)
 		}
 	}
-	if got, want := PromotionPath("prod-eu", "shop"), ".gitrollout/prod-eu/promote/shop.yaml"; got != want {
+	if got, want := rollout.PromotionPath("prod-eu", "shop"), ".gitrollout/prod-eu/promote/shop.yaml"; got != want {
 		t.Errorf("path is %q, want %q", got, want)
 	}
 }
@@ -195,9 +200,9 @@ func FuzzParsePromotion(f *testing.F) {
 		"release: h1-1\nsince: 2026-11-22T10:00:00Z\nworkloads: {shop/web: 2, shop/api: full}\n"))
 	f.Add([]byte("---\n" + promotionHead + "release: h1-1\ndecision: abort\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParsePromotion("p.yaml", data)
+		p, err := rollout.ParsePromotion("p.yaml", data)
 		if err != nil {
-			var invalid *InvalidError
+			var invalid *rollout.InvalidError
 			if !errors.As(err, &invalid) {
 				t.Fatalf("%T is not an InvalidError: %v", err, err)
 			}
@@ -206,7 +211,7 @@ func FuzzParsePromotion(f *testing.F) {
 		for _, names := range [][]string{nil, {""}, {"a", "b", "c"}} {
 			opened := true
 			for i := range names { // after a closed gate, no gate is open
-				now := p.Opens(p.Release, Workload{Name: "web"}, names, i)
+				now := p.Opens(p.Release, rollout.Workload{Name: "web"}, names, i)
 				if now && !opened {
 					t.Fatalf("%+v opens step %d but not an earlier one", p, i)
 				}
@@ -215,7 +220,7 @@ func FuzzParsePromotion(f *testing.F) {
 		}
 		once, err := p.Encode()
 		must(t, err)
-		back, err := ParsePromotion("p.yaml", once)
+		back, err := rollout.ParsePromotion("p.yaml", once)
 		if err != nil {
 			t.Fatalf("a promotion that was written cannot be read: %v\n%s", err, once)
 		}

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"reflect"
@@ -9,29 +9,30 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // form is the struct of a test document. It has fields of all kinds, and most of the tags that Field describes.
 type form struct {
 	inner
-	Name    string            `json:"name" needs:"name it" is:"label"`
-	Count   *int              `json:"count" min:"1" max:"5" fix:"count on one hand"`
-	Below   int               `json:"below" min:"-1"`
-	Plain   int               `json:"plain" default:"30"`
-	On      bool              `json:"set" default:"true"`
-	Share   float64           `json:"share"`
-	Kind    Verb              `json:"kind" oneOf:"promote hold" default:"hold"`
-	Wait    *time.Duration    `json:"wait"`
-	At      time.Time         `json:"at"`
-	About   Ref               `json:"about"`
-	Names   []string          `json:"names" max:"2" is:"label" fix:"name fewer"`
-	Inner   *inner            `json:"inner"`
-	Listed  []choice          `json:"listed" needs:"list one"`
-	Texts   map[string]string `json:"texts"`
-	ByApp   map[Workload]Hash `json:"byApp"`
-	Any     any               `json:"any"`
-	Only    string            `json:"only" argo:"use the Deployment"`
-	Ours    string            `json:"ours" own:""`
+	Name    string                            `json:"name" needs:"name it" is:"label"`
+	Count   *int                              `json:"count" min:"1" max:"5" fix:"count on one hand"`
+	Below   int                               `json:"below" min:"-1"`
+	Plain   int                               `json:"plain" default:"30"`
+	On      bool                              `json:"set" default:"true"`
+	Share   float64                           `json:"share"`
+	Kind    rollout.Verb                      `json:"kind" oneOf:"promote hold" default:"hold"`
+	Wait    *time.Duration                    `json:"wait"`
+	At      time.Time                         `json:"at"`
+	About   rollout.Ref                       `json:"about"`
+	Names   []string                          `json:"names" max:"2" is:"label" fix:"name fewer"`
+	Inner   *inner                            `json:"inner"`
+	Listed  []choice                          `json:"listed" needs:"list one"`
+	Texts   map[string]string                 `json:"texts"`
+	ByApp   map[rollout.Workload]rollout.Hash `json:"byApp"`
+	Any     any                               `json:"any"`
+	Only    string                            `json:"only" argo:"use the Deployment"`
+	Ours    string                            `json:"ours" own:""`
 	Hidden  string
 	_       any  `field:"later" notYet:"wait"`
 	_       any  `field:"wrong" refused:"leave it out"`
@@ -56,13 +57,13 @@ type open struct {
 
 const enough = "name: x\nlisted: [{a: 1}]\n"
 
-func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
+func readForm(t *testing.T, text string, argo bool) (form, *rollout.Reader) {
 	t.Helper()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	must(t, err)
-	raw, err := FromJSON[any](data)
+	raw, err := rollout.FromJSON[any](data)
 	must(t, err)
-	r := &Reader{Argo: argo}
+	r := &rollout.Reader{Argo: argo}
 	var f form
 	r.Read("spec", raw, &f)
 	return f, r
@@ -91,10 +92,11 @@ useless: {a: 1}
 		t.Fatal(r.Err)
 	}
 	want := form{
-		inner: inner{Deep: "down"}, Name: "x", Count: &one, Below: -1, Plain: 30, On: true, Share: 0.5, Kind: Promote, Wait: &minute,
-		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), About: Ref{Kind: "Service", Namespace: "shop", Name: "web"}, Names: []string{"a", "b"},
+		inner: inner{Deep: "down"}, Name: "x", Count: &one, Below: -1, Plain: 30, On: true, Share: 0.5, Kind: rollout.Promote, Wait: &minute,
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), About: rollout.Ref{Kind: "Service", Namespace: "shop", Name: "web"},
+		Names: []string{"a", "b"},
 		Inner: &inner{Deep: "here"}, Listed: []choice{{A: &one}}, Texts: map[string]string{"k": "v"},
-		ByApp: map[Workload]Hash{{Namespace: "shop", Name: "web"}: "h1-1"}, Any: []any{int64(1)}, Ours: "yes it is",
+		ByApp: map[rollout.Workload]rollout.Hash{{Namespace: "shop", Name: "web"}: "h1-1"}, Any: []any{int64(1)}, Ours: "yes it is",
 	}
 	compare.Check(t, want, got)
 	compare.CheckNamed(t, "warnings", []string{"spec.useless is ignored: nothing reads it"}, r.Warnings)
@@ -169,7 +171,7 @@ func TestReaderRefuses(t *testing.T) {
 // TestReaderKeepsTheRest checks that a field with the tag json:"*" gets all fields without a struct field.
 func TestReaderKeepsTheRest(t *testing.T) {
 	var o open
-	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
+	if err := rollout.Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
 		t.Fatal(err)
 	}
 	compare.Check(t, open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o)
@@ -177,7 +179,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 
 // TestTags checks the struct tags of all files: each named format must exist, and each default must be valid.
 func TestTags(t *testing.T) {
-	for kind, of := range FileTypes() {
+	for kind, of := range rollout.FileTypes() {
 		checkTags(t, kind, of)
 	}
 }
@@ -190,11 +192,11 @@ func checkTags(t *testing.T, path string, of reflect.Type) {
 	if of.Kind() != reflect.Struct || of == reflect.TypeFor[time.Time]() {
 		return
 	}
-	r := &Reader{}
+	r := &rollout.Reader{}
 	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // Read panics if a default is invalid
-	for _, f := range Fields(of) {
+	for _, f := range rollout.Fields(of) {
 		for _, key := range []string{"is", "like"} {
-			if _, known := formats[f.Tag.Get(key)]; f.Has(key) && !known {
+			if _, known := rollout.Formats()[f.Tag.Get(key)]; f.Has(key) && !known {
 				t.Errorf("%s.%s: %s is not a format", path, f.Name, f.Tag.Get(key))
 			}
 		}

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestStagesPage reads the YAML blocks of docs/stages.md through the strict parsers. The stages have the fields of the page's table.
@@ -20,7 +21,7 @@ func TestStagesPage(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	clusters := []string{"dev", "prod-eu", "prod-us", "staging-eu", "staging-us"}
-	f, err := ParseFleet([]byte(blocks[0][1]), clusters)
+	f, err := rollout.ParseFleet([]byte(blocks[0][1]), clusters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,17 +30,17 @@ func TestStagesPage(t *testing.T) {
 	compare.CheckNamed(t, "default of maxUpdate", "100%", f.Stages[0].MaxUpdate.String())
 	compare.CheckNamed(t, "freeze", "holidays", f.Freeze.Reason)
 	for _, field := range []string{"requiredSoakTime", "maxUpdate", "approve", "clusters", "freeze"} {
-		if _, err := ParseFleet([]byte(strings.Replace(blocks[0][1], field+":", field+"s:", 1)), clusters); !IsInvalid(err) {
+		if _, err := rollout.ParseFleet([]byte(strings.Replace(blocks[0][1], field+":", field+"s:", 1)), clusters); !rollout.IsInvalid(err) {
 			t.Errorf("%ss is an unknown field: %v", field, err)
 		}
 		if !strings.Contains(string(page), "`stages[]."+field+"`") && !strings.Contains(string(page), "| `"+field+"` |") {
 			t.Errorf("the table lacks %s", field)
 		}
 	}
-	p, err := ParsePromotion("promote/shop.yaml", []byte(blocks[1][1]))
+	p, err := rollout.ParsePromotion("promote/shop.yaml", []byte(blocks[1][1]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare.CheckNamed(t, "through", ThroughEntry, p.Through)
+	compare.CheckNamed(t, "through", rollout.ThroughEntry, p.Through)
 	compare.CheckNamed(t, "names a commit and a time", true, p.Commit != "" && p.At != "")
 }

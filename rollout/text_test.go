@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"fmt"
@@ -8,25 +8,26 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestCut(t *testing.T) {
 	for text, want := range map[string]string{"": "", "abcde": "abcde", "abcdef": "abcd…", "äöüäöü": "äöüä…"} {
-		compare.CheckNamed(t, text, want, Cut(text, 5))
+		compare.CheckNamed(t, text, want, rollout.Cut(text, 5))
 	}
-	compare.Check(t, "…", Cut("abc", 1))
+	compare.Check(t, "…", rollout.Cut("abc", 1))
 }
 
 func TestCountAndShare(t *testing.T) {
 	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps"} {
-		compare.Check(t, want, Count(n, "app"))
+		compare.Check(t, want, rollout.Count(n, "app"))
 	}
-	compare.Check(t, "20%", Share(20, 100))
-	compare.Check(t, "5/1000", Share(5, 1000))
+	compare.Check(t, "20%", rollout.Share(20, 100))
+	compare.Check(t, "5/1000", rollout.Share(5, 1000))
 }
 
 func TestOneLine(t *testing.T) {
-	compare.Check(t, "no such thing", OneLine("  no\r\n such\t\tthing \n"))
+	compare.Check(t, "no such thing", rollout.OneLine("  no\r\n such\t\tthing \n"))
 }
 
 // TestPrintable checks that any text becomes one printable line of at most 500 characters.
@@ -36,23 +37,24 @@ func TestPrintable(t *testing.T) {
 		"\u202eabc\u2066": "abc", "a\xffb": "ab", "Zoë 👩\u200d🚀": "Zoë 👩\u200d🚀",
 		strings.Repeat("ä", 600): strings.Repeat("ä", 499) + "…",
 	} {
-		compare.CheckNamed(t, strconv.Quote(text), want, Printable(text))
+		compare.CheckNamed(t, strconv.Quote(text), want, rollout.Printable(text))
 	}
 }
 
 // TestStatesArePrintable checks that State.Printable cleans each text of a state that users or other programs may have written.
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
-	s := State{
-		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &Held{Message: bad},
-		Stable: &Release{Author: bad, Subject: bad, Images: []string{bad}}, Release: &Release{Author: bad, Subject: bad, Images: []string{bad}},
-		Rejected: []Rejection{{Reason: bad}}, Progress: []Progress{{Opened: bad}},
+	s := rollout.State{
+		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &rollout.Held{Message: bad},
+		Stable:   &rollout.Release{Author: bad, Subject: bad, Images: []string{bad}},
+		Release:  &rollout.Release{Author: bad, Subject: bad, Images: []string{bad}},
+		Rejected: []rollout.Rejection{{Reason: bad}}, Progress: []rollout.Progress{{Opened: bad}},
 	}
 	before := fmt.Sprintf("%+v %+v %+v", s, *s.Held, *s.Stable)
 	got := s.Printable()
 	texts := []string{got.Reason, got.Held.Message, got.Stable.Author, got.Stable.Subject, got.Release.Author, got.Release.Subject,
 		got.Stable.Images[0], got.Release.Images[0], got.Rejected[0].Reason, got.Progress[0].Opened, got.Unhealthy, got.Kept, got.Ignored}
-	compare.Check(t, slices.Repeat([]string{Printable(bad)}, len(texts)), texts)
+	compare.Check(t, slices.Repeat([]string{rollout.Printable(bad)}, len(texts)), texts)
 	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v %+v", s, *s.Held, *s.Stable))
 }
 
@@ -71,7 +73,7 @@ func TestSameText(t *testing.T) {
 		{"admission webhook a denied the request", "exceeded quota", false},
 		{"same", "same", true},
 	} {
-		compare.CheckNamed(t, c.a+" and "+c.b, c.same, SameText(c.a, c.b))
+		compare.CheckNamed(t, c.a+" and "+c.b, c.same, rollout.SameText(c.a, c.b))
 	}
 }
 
@@ -88,6 +90,6 @@ func TestTail(t *testing.T) {
 		{"\tin\n\n\nout", 99, " in\n\n\nout"}, {"ää", 3, "ä"}, {"```\n---\n", 99, "```\n---"}, {"\n\n", 9, ""},
 		{"0123456789\n\n", 4, "6789"}, {"a", 0, ""},
 	} {
-		compare.CheckNamed(t, fmt.Sprintf("%q, %d", c.text, c.most), c.want, Tail(c.text, c.most))
+		compare.CheckNamed(t, fmt.Sprintf("%q, %d", c.text, c.most), c.want, rollout.Tail(c.text, c.most))
 	}
 }

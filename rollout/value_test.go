@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"strings"
@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestWholeNumbersStayWhole checks that FromJSON decodes whole numbers as int64, because Kubernetes refuses 1.0 as an integer. By default,
 // package encoding/json decodes every number as float64.
 func TestWholeNumbersStayWhole(t *testing.T) {
-	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
+	got, err := rollout.FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
 	must(t, err)
 	compare.Check(t, any(map[string]any{"a": []any{int64(1), int64(-9007199254740993), 1.0, 1000.0, 18446744073709551615.0}, "A": "1"}), got)
 	for _, wrong := range []string{"", "{", "1 2", "5m", "nul"} {
-		if got, err := FromJSON[any]([]byte(wrong)); err == nil {
+		if got, err := rollout.FromJSON[any]([]byte(wrong)); err == nil {
 			t.Errorf("%q is read as %v", wrong, got)
 		}
 	}
@@ -36,7 +37,7 @@ func TestNumbersOfForms(t *testing.T) {
 		var f struct {
 			Wait time.Duration `json:"wait"`
 		}
-		err := Read("", map[string]any{"wait": c.raw}, &f)
+		err := rollout.Read("", map[string]any{"wait": c.raw}, &f)
 		if got := f.Wait.String(); err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), "wait: "+c.want) {
 			t.Errorf("%v: %s, %v, want %s", c.raw, got, err, c.want)
 		}
@@ -46,7 +47,7 @@ func TestNumbersOfForms(t *testing.T) {
 		var f struct {
 			Wait time.Duration `json:"wait" min:"1"`
 		}
-		err := Read("", map[string]any{"wait": raw}, &f)
+		err := rollout.Read("", map[string]any{"wait": raw}, &f)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", raw, err, want)
 		}
@@ -59,7 +60,7 @@ func TestNumbersOfForms(t *testing.T) {
 			Whole int     `json:"whole" max:"5" fix:"give 5"`
 			Share float64 `json:"share"`
 		}
-		err := Read("", map[string]any{"whole": raw, "share": int64(2)}, &f)
+		err := rollout.Read("", map[string]any{"whole": raw, "share": int64(2)}, &f)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || want == "" && f.Whole != 5 || f.Share != 2 {
 			t.Errorf("%v: %+v, %v, want %s", raw, f, err, want)
 		}
@@ -68,7 +69,7 @@ func TestNumbersOfForms(t *testing.T) {
 		Whole int    `json:"whole"`
 		Word  string `json:"word" oneOf:"only"`
 	}
-	if err := Read("", map[string]any{"whole": int64(2147483647), "word": "other"}, &most); most.Whole != 2147483647 || err == nil ||
+	if err := rollout.Read("", map[string]any{"whole": int64(2147483647), "word": "other"}, &most); most.Whole != 2147483647 || err == nil ||
 		err.Error() != `word: "other" is not only` {
 		t.Errorf("%+v, %v", most, err)
 	}
@@ -82,7 +83,7 @@ func TestAmountsAreRead(t *testing.T) {
 		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "must be a whole number, not 1.5",
 		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`, int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {
-		var a Amount
+		var a rollout.Amount
 		err := a.ReadValue(raw)
 		if got := a.String(); err == nil && got != want || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: %s, %v, want %s", raw, got, err, want)

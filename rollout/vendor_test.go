@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const vendorHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"
@@ -30,7 +31,7 @@ func TestVendorInto(t *testing.T) {
 			"git": "git: {url: https://example.com/r, ref: v1}", "chart": "chart: {repo: https://example.com, name: c, version: ~1.0}",
 		} {
 			text := strconv.Quote(into)
-			_, err := ParseVendor("vendor.yaml", []byte(vendorHead+"- {"+source+", into: ok}\n- {"+source+", into: "+text+"}\n"))
+			_, err := rollout.ParseVendor("vendor.yaml", []byte(vendorHead+"- {"+source+", into: ok}\n- {"+source+", into: "+text+"}\n"))
 			want := want
 			if into == "." && kind == "git" {
 				want = none
@@ -40,17 +41,17 @@ func TestVendorInto(t *testing.T) {
 			}
 		}
 	}
-	if _, err := ParseVendor("vendor.yaml", []byte("kind: Config\n")); err == nil {
+	if _, err := rollout.ParseVendor("vendor.yaml", []byte("kind: Config\n")); err == nil {
 		t.Error("another kind is read")
 	}
 }
 
 func TestNamesOfVendorSources(t *testing.T) {
-	for want, s := range map[string]VendorSource{
-		"n: chart r n ~1": {Into: "x/y", Chart: &VendorChart{Repo: "r", Name: "n", Version: "~1"}},
-		"y: git u v1 p":   {Into: "x/y", Git: &VendorGit{URL: "u", Ref: "v1", Path: "p"}},
-		"y: oci u t":      {Into: "x/y", OCI: &VendorOCI{URL: "u", Tag: "t"}},
-		"z: oci u ~1":     {Into: "z", OCI: &VendorOCI{URL: "u", Semver: "~1"}},
+	for want, s := range map[string]rollout.VendorSource{
+		"n: chart r n ~1": {Into: "x/y", Chart: &rollout.VendorChart{Repo: "r", Name: "n", Version: "~1"}},
+		"y: git u v1 p":   {Into: "x/y", Git: &rollout.VendorGit{URL: "u", Ref: "v1", Path: "p"}},
+		"y: oci u t":      {Into: "x/y", OCI: &rollout.VendorOCI{URL: "u", Tag: "t"}},
+		"z: oci u ~1":     {Into: "z", OCI: &rollout.VendorOCI{URL: "u", Semver: "~1"}},
 	} {
 		compare.Check(t, want, s.Name()+": "+s.Wants())
 	}
@@ -69,8 +70,8 @@ func TestVendorCredentials(t *testing.T) {
 		"git: {url: https://example.com:8443/x@y:z, ref: v1}":                    "",
 		"chart: {repo: https://example.com:8443/a@b, name: a, version: 1.0.0}":   "",
 	} {
-		_, err := ParseVendor("vendor.yaml", []byte(vendorHead+"- "+source+"\n  into: a\n"))
-		var invalid *InvalidError
+		_, err := rollout.ParseVendor("vendor.yaml", []byte(vendorHead+"- "+source+"\n  into: a\n"))
+		var invalid *rollout.InvalidError
 		if errors.As(err, &invalid); field == "" && err != nil || field != "" && (invalid == nil || invalid.Field != field) {
 			t.Errorf("%s: error %v, want an error of field %q", source, err, field)
 		}

@@ -1,4 +1,4 @@
-package rollout
+package rollout_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestWindowsRefuse(t *testing.T) {
@@ -29,8 +30,8 @@ func TestWindowsRefuse(t *testing.T) {
 		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern for app names`},
 		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
 	} {
-		_, err := ParseConfig(prodConfig, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
-		var invalid *InvalidError
+		_, err := rollout.ParseConfig(prodConfig, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
+		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), prodConfig+": "+tt.want) {
 			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
 		}
@@ -45,7 +46,7 @@ func TestFreezeRefuses(t *testing.T) {
 		"glob":      {"reason: x\napps: ['']\n", `freeze.yaml: apps[0]: "" is not a pattern`},
 		"field":     {"reason: x\nuntill: y\n", "freeze.yaml: untill: is not a known field"},
 	} {
-		_, err := ParseFreeze("freeze.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"+tt.text))
+		_, err := rollout.ParseFreeze("freeze.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"+tt.text))
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
 		}
@@ -63,10 +64,10 @@ windows:
 		must(t, err)
 		return v
 	}
-	over := &Freeze{Reason: "moving", Until: at("2026-11-21T20:00:00Z")}
+	over := &rollout.Freeze{Reason: "moving", Until: at("2026-11-21T20:00:00Z")}
 	for name, tt := range map[string]struct {
 		app    string
-		freeze *Freeze
+		freeze *rollout.Freeze
 		now    string
 		want   string
 	}{
@@ -77,12 +78,12 @@ windows:
 			"the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T00:00:00Z"},
 		"denied, and opens later": {"shop", nil, "2026-12-30T17:00:00Z",
 			"the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T09:00:00+01:00"},
-		"frozen":             {"cart", &Freeze{Reason: "moving"}, "2026-11-21T10:00:00Z", `the end of the freeze "moving"`},
+		"frozen":             {"cart", &rollout.Freeze{Reason: "moving"}, "2026-11-21T10:00:00Z", `the end of the freeze "moving"`},
 		"frozen for a while": {"cart", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-21T20:00:00Z`},
 		"frozen, and outside after that": {"shop", over, "2026-11-21T10:00:00Z",
 			`the end of the freeze "moving", until 2026-11-22T09:00:00+01:00`},
 		"over":          {"cart", over, "2026-11-21T20:00:00Z", ""},
-		"another app's": {"cart", &Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
+		"another app's": {"cart", &rollout.Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
 	} {
 		got := ""
 		if shut, is := c.CalendarOf(tt.app, tt.freeze).ShutAt(at(tt.now)); is {
@@ -96,43 +97,5 @@ windows:
 func TestWindowsAsLongAsMayBe(t *testing.T) {
 	for _, duration := range []string{"1m", "8784h"} {
 		parsed(t, "apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")
-	}
-}
-
-// TestCalendarsAreEqual checks that Equal compares all fields that affect a waiting release or its text.
-func TestCalendarsAreEqual(t *testing.T) {
-	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
-	calendar := func(change func(*Window, *Freeze)) Calendar {
-		w, f := Window{Kind: Deny, Schedule: "0 0 * * *", Duration: time.Hour, TimeZone: "UTC", field: "windows[0]"}, Freeze{Reason: "x",
-			Until: until, Apps: []string{"a"}}
-		change(&w, &f)
-		return Calendar{Windows: []Window{w}, Freeze: &f}
-	}
-	same := calendar(func(*Window, *Freeze) {})
-	if !same.Equal(calendar(func(_ *Window, f *Freeze) { f.Until = until.In(time.FixedZone("", 3600)) })) || !(Calendar{}).Equal(Calendar{}) {
-		t.Error("equal calendars differ")
-	}
-	for name, change := range map[string]func(*Window, *Freeze){
-		"kind": func(w *Window, _ *Freeze) { w.Kind = Allow }, "schedule": func(w *Window, _ *Freeze) { w.Schedule = "1 0 * * *" },
-		"duration": func(w *Window, _ *Freeze) { w.Duration++ }, "zone": func(w *Window, _ *Freeze) { w.TimeZone = "" },
-		"place": func(w *Window, _ *Freeze) { w.field = "windows[1]" }, "reason": func(_ *Window, f *Freeze) { f.Reason = "y" },
-		"until": func(_ *Window, f *Freeze) { f.Until = time.Time{} }, "apps": func(_ *Window, f *Freeze) { f.Apps = nil },
-	} {
-		if same.Equal(calendar(change)) {
-			t.Errorf("another %s is the same", name)
-		}
-	}
-	for _, other := range []Calendar{{}, {Windows: same.Windows}, {Freeze: same.Freeze}} {
-		if same.Equal(other) || other.Equal(same) {
-			t.Errorf("%+v is the same", other)
-		}
-	}
-}
-
-func TestTextOfAShutDoor(t *testing.T) {
-	for d, want := range map[time.Duration]string{time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m",
-		61 * time.Second: "1m1s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h"} {
-		shut := Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin", Duration: d}}
-		compare.Check(t, "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")", shut.Cause())
 	}
 }

@@ -102,7 +102,7 @@ func TestDetections(t *testing.T) {
 		"an experiment with weights": {tries(5, 10, nil, endless), record("web/step-2"), at("step 2 33% /step-2/errors 180 in 30m")},
 		"an experiment with weights and its record": {tries(5, 5, nil, endless), record("web/step-2/errors"),
 			[]string{"step 2 50% /step-2/errors 180 in 30m 12/s 0.02"}},
-		"an experiment with a load generator":         {tries(0, 0, nil, comparedMetric("errors")), nil, at("step 2 25% /step-2/errors 60 in 10m")},
+		"an experiment with generated load":           {tries(0, 0, nil, comparedMetric("errors")), nil, at("step 2 25% /step-2/errors 60 in 10m")},
 		"an experiment of users and a load generator": {tries(5, 0, nil, endless), nil, []string{"step 2 0% /step-2/errors " + noSplit}},
 		"an experiment without stable": {tries(5, 5, func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, endless), nil,
 			[]string{"step 2 0% /step-2/errors " + noSplit}},

@@ -1,10 +1,11 @@
-package traffic
+package traffic_test
 
 import (
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // TestTwoRolloutsAtOnePlace checks that the overlay of a second Rollout fails if it would write to the same place in an object.
@@ -20,12 +21,12 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := readExample(t, name)
-			router, err := Parse(e.kind, e.config, nil)
+			router, err := traffic.Parse(e.kind, e.config, nil)
 			must(t, err)
-			objects := NewObjects(e.objects)
-			must(t, Overlay(objects, []rollout.Router{router}, e.route))
+			objects := traffic.NewObjects(e.objects)
+			must(t, traffic.Overlay(objects, []rollout.Router{router}, e.route))
 			e.route.Name = "store"
-			err = router.Config.(editor).overlay(objects, e.route)
+			err = traffic.OverlayAlone(objects, router, e.route)
 			if err == nil || !strings.HasPrefix(err.Error(), place+": is changed by two Rollouts") {
 				t.Errorf("got %v, want %s to be refused", err, place)
 			}

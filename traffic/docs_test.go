@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/docpage"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 const docsPage = "../docs/traffic.md"
@@ -18,20 +19,21 @@ const docsPage = "../docs/traffic.md"
 func TestDocsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")
-	features := []feature{splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, modifies, weighs,
-		reports}
+	features := []string{"weight", "maxTrafficWeight", "header", "cookie", "query", "path", "method", "source", "mirror", "sticky",
+		"requestHeaderModifier", "experiment", "verify"}
 	for _, f := range features {
-		b.WriteString(" " + string(f) + " |")
+		b.WriteString(" " + f + " |")
 	}
 	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(features)) + "\n")
-	for _, r := range table {
-		b.WriteString("| " + r.title + " | `" + r.kind + "` | " + r.since + " |")
+	for _, kind := range traffic.Kinds() {
+		title, since, has, _ := traffic.Row(kind)
+		b.WriteString("| " + title + " | `" + kind + "` | " + since + " |")
 		for _, f := range features {
-			cell := r.features[f].String()
+			cell := has[f]
 			switch cell {
 			case "":
 				cell = "–"
-			case anyText.String():
+			case "exact, prefix, regex":
 				cell = "all"
 			}
 			b.WriteString(" " + cell + " |")
@@ -62,16 +64,16 @@ func TestDocsExample(t *testing.T) {
 	proxy := objectsIn(t, "{apiVersion: projectcontour.io/v1, kind: HTTPProxy, metadata: {name: shop, namespace: shop}, spec: {routes: "+
 		"[{name: main, services: [{name: shop, port: 80, weight: 100}, {name: shop-canary, port: 80, weight: 0}]}]}}")
 	objects, err := lay(t, "object", block.TrafficRouting.Object,
-		Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true}, proxy)
+		traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true}, proxy)
 	must(t, err)
 	want := read[any](t, "[{name: shop, port: 80, weight: 95}, {name: shop-canary, port: 80, weight: 5}]")
-	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
+	got := traffic.Mapping(traffic.List(objects.List()[0].Map("spec")["routes"])[0])["services"]
 	compare.CheckNamed(t, "services", want, got)
-	parsed, err := Parse("object", block.TrafficRouting.Object, nil)
+	parsed, err := traffic.Parse("object", block.TrafficRouting.Object, nil)
 	must(t, err)
 	for status, taken := range map[string]bool{"valid": true, "invalid": false} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{proxy[0].Ref(): {Generation: 1, Status: map[string]any{"currentStatus": status}}}
-		if v := Verify([]rollout.Router{parsed}, "shop", seen); v.Taken != taken {
+		if v := traffic.Verify([]rollout.Router{parsed}, "shop", seen); v.Taken != taken {
 			t.Errorf("status %s: %+v", status, v)
 		}
 	}

@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 var update = flag.Bool("update", false, "write the expected objects anew")
@@ -24,7 +25,7 @@ type example struct {
 	name, kind string
 	archive    *txtar.Archive
 	config     any
-	route      Route
+	route      traffic.Route
 	objects    []rollout.Object
 }
 
@@ -43,13 +44,13 @@ func readExample(t testing.TB, name string) example {
 // examples returns all cases of testdata.
 func examples(t testing.TB) (all []example) {
 	t.Helper()
-	for _, r := range table {
-		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
+	for _, kind := range traffic.Kinds() {
+		files, err := filepath.Glob(filepath.Join("testdata", kind, "*.txtar"))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has no cases (%v)", r.kind, err)
+			t.Fatalf("%s has no cases (%v)", kind, err)
 		}
 		for _, file := range files {
-			all = append(all, readExample(t, r.kind+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar")))
+			all = append(all, readExample(t, kind+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar")))
 		}
 	}
 	return all
@@ -106,15 +107,15 @@ func must(t testing.TB, err error) {
 }
 
 // lay applies a Route to objects. It also checks that the overlay does not change the configuration, because all Routes of an app share it.
-func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
+func lay(t testing.TB, kind string, config any, route traffic.Route, before []rollout.Object) (*traffic.Objects, error) {
 	t.Helper()
-	parsed, err := Parse(kind, config, nil)
+	parsed, err := traffic.Parse(kind, config, nil)
 	if err != nil {
 		return nil, err
 	}
 	written := dump(t, parsed.Config)
-	objects := NewObjects(before)
-	err = Overlay(objects, []rollout.Router{parsed}, route)
+	objects := traffic.NewObjects(before)
+	err = traffic.Overlay(objects, []rollout.Router{parsed}, route)
 	compare.CheckNamed(t, "the configuration was changed", written, dump(t, parsed.Config))
 	return objects, err
 }

@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // routerOf is a router's kind with a configuration in YAML.
@@ -15,7 +16,7 @@ type routerOf struct{ kind, config string }
 
 func (r routerOf) parse(t *testing.T) rollout.Router {
 	t.Helper()
-	parsed, err := Parse(r.kind, read[any](t, r.config), nil)
+	parsed, err := traffic.Parse(r.kind, read[any](t, r.config), nil)
 	must(t, err)
 	return parsed
 }
@@ -55,7 +56,7 @@ func ingress(port string) string {
 // the overlay must fail, and the error must contain the rest of want.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
-	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
+	route := traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
 	must(t, yaml.UnmarshalStrict([]byte(fields), &route))
 	objects, err := lay(t, router.kind, read[any](t, router.config), route, objectsIn(t, written))
 	text, refused := strings.CutPrefix(want, "!")
@@ -261,7 +262,7 @@ func TestAllOfThem(t *testing.T) {
 	}
 	virtual := manifest(istioKind, "http: [{name: all, route: [{destination: {host: shop}}]}]")
 	users := manifest(usersKind, "routes: [{match: Host(`a`), services: [{name: web, kind: TraefikService}]}]")
-	objects := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)+named("c", virtual)+named("d", users)+named("e", users)+
+	objects := traffic.NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)+named("c", virtual)+named("d", users)+named("e", users)+
 		named("web", manifest(routeKind, "rules: [{backendRefs: [{name: shop}]}]"))+
 		manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}]}")))
 	routers := []rollout.Router{
@@ -269,9 +270,9 @@ func TestAllOfThem(t *testing.T) {
 		routerOf{"istio", "{virtualService: {name: a}, virtualServices: [{name: b}, {name: c, routes: [all]}]}"}.parse(t),
 		routerOf{"traefik", "{weightedTraefikServiceName: web, ingressRoutes: [d, e]}"}.parse(t),
 	}
-	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true,
+	route := traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true,
 		Managed: []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{withHeader("a", "b")}}}}
-	must(t, Overlay(objects, routers, route))
+	must(t, traffic.Overlay(objects, routers, route))
 	for _, o := range objects.List() {
 		if !strings.Contains(manifests(t, []rollout.Object{o}), "shop-canary") {
 			t.Errorf("%s gives the canary nothing", o.Ref())
@@ -283,19 +284,19 @@ func TestAllOfThem(t *testing.T) {
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
 		"istio.virtualServices[1].name": "{virtualService: {name: a}, virtualServices: [{name: b}, {name: x}]}",
 	} {
-		two := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)))
-		err := Overlay(two, []rollout.Router{routerOf{"istio", config}.parse(t)}, route)
+		two := traffic.NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)))
+		err := traffic.Overlay(two, []rollout.Router{routerOf{"istio", config}.parse(t)}, route)
 		if err == nil || !strings.HasPrefix(err.Error(), field+": ") {
 			t.Errorf("%v, want one about %s", err, field)
 		}
 	}
-	err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route)
+	err := traffic.Overlay(traffic.NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route)
 	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
 	// A Route without Services claims no Service, so that two Rollouts without Services are no conflict.
 	for _, name := range []string{"a", "b"} {
-		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
+		must(t, traffic.Overlay(objects, nil, traffic.Route{Name: name, Namespace: "shop"}))
 	}
 }
 

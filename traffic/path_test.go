@@ -3,11 +3,21 @@ package traffic
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestParsePath(t *testing.T) {
 	for _, c := range []struct{ path, problem string }{
@@ -63,4 +73,24 @@ func FuzzPath(f *testing.F) {
 		}
 		_, _, _ = p.parents(object)
 	})
+}
+
+func TestErrorsNameTheirPlace(t *testing.T) {
+	ref := rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: "shop", Name: "a"}
+	for _, c := range []struct {
+		err       error
+		want, fix string
+	}{
+		{wrong(ref, "spec.x", "is %d", 3).WithFix("write %s", "2"), "example.com/Switch/shop/a: spec.x: is 3; write 2", "write 2"},
+		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
+		{misfit("alb.ingress", "100%% odd").WithFix("name %q", "x"), `alb.ingress: 100% odd; name "x"`, `name "x"`},
+		{missing("a", "Service", "shop", ""), "a: is missing; name the Service", "name the Service"},
+		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app; add it to the kustomization",
+			"add it to the kustomization"},
+	} {
+		var known *rollout.InvalidError
+		if !errors.As(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {
+			t.Errorf("%v; %+v", c.err, known)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"encoding/json"
@@ -15,23 +15,24 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // at returns the example's Route during a release, with the given weight, and without managed routes, cookie, headers and shares.
-func (e example) at(weight int) Route {
+func (e example) at(weight int) traffic.Route {
 	r := e.route
 	r.Weight, r.Active, r.Managed, r.Sticky, r.Headers, r.Shares = weight, true, nil, nil, nil, nil
 	return r
 }
 
 // rest returns the example's Route between two releases.
-func (e example) rest() Route {
+func (e example) rest() traffic.Route {
 	r := e.at(0)
 	r.Active, r.StablePods, r.CanaryPods = false, "", ""
 	return r
 }
 
-func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.Object {
+func (e example) lay(t testing.TB, objects []rollout.Object, r traffic.Route) []rollout.Object {
 	t.Helper()
 	out, err := lay(t, e.kind, e.config, r, objects)
 	if err != nil {
@@ -47,42 +48,42 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	add := func(place string, entries []any, name func(map[string]any) string) {
 		shares := map[string]int64{}
 		for _, entry := range entries {
-			weight, _ := number(mapping(entry)["weight"])
-			shares[name(mapping(entry))] += weight
+			weight, _ := traffic.Number(traffic.Mapping(entry)["weight"])
+			shares[name(traffic.Mapping(entry))] += weight
 		}
 		all[place] = shares
 	}
 	field := func(name string) func(map[string]any) string {
-		return func(entry map[string]any) string { return text(entry[name]) }
+		return func(entry map[string]any) string { return traffic.Text(entry[name]) }
 	}
 	spec := o.Map("spec")
 	switch kind {
 	case "gatewayAPI":
-		for i, rule := range list(spec["rules"]) {
-			add(fmt.Sprintf("rules[%d]", i), list(mapping(rule)["backendRefs"]), field("name"))
+		for i, rule := range traffic.List(spec["rules"]) {
+			add(fmt.Sprintf("rules[%d]", i), traffic.List(traffic.Mapping(rule)["backendRefs"]), field("name"))
 		}
 	case "apisix":
-		for i, rule := range list(spec["http"]) {
-			add(fmt.Sprintf("http[%d]", i), list(mapping(rule)["backends"]), field("serviceName"))
+		for i, rule := range traffic.List(spec["http"]) {
+			add(fmt.Sprintf("http[%d]", i), traffic.List(traffic.Mapping(rule)["backends"]), field("serviceName"))
 		}
 	case "smi":
-		add("backends", list(spec["backends"]), field("service"))
+		add("backends", traffic.List(spec["backends"]), field("service"))
 	case "traefik":
-		add("services", list(o.Map("spec", "weighted")["services"]), field("name"))
+		add("services", traffic.List(o.Map("spec", "weighted")["services"]), field("name"))
 	case "istio":
 		for _, section := range []string{"http", "tls", "tcp"} {
-			for i, route := range list(spec[section]) {
-				add(fmt.Sprintf("%s[%d]", section, i), list(mapping(route)["route"]), func(entry map[string]any) string {
-					destination := mapping(entry["destination"])
-					host, _, _ := strings.Cut(text(destination["host"]), ".")
-					return host + "/" + text(destination["subset"])
+			for i, route := range traffic.List(spec[section]) {
+				add(fmt.Sprintf("%s[%d]", section, i), traffic.List(traffic.Mapping(route)["route"]), func(entry map[string]any) string {
+					destination := traffic.Mapping(entry["destination"])
+					host, _, _ := strings.Cut(traffic.Text(destination["host"]), ".")
+					return host + "/" + traffic.Text(destination["subset"])
 				})
 			}
 		}
 	case "alb":
 		for key, value := range o.Map("metadata", "annotations") {
-			var action albAction
-			if strings.Contains(key, "/actions.") && json.Unmarshal([]byte(text(value)), &action) == nil {
+			var action traffic.ALBAction
+			if strings.Contains(key, "/actions.") && json.Unmarshal([]byte(traffic.Text(value)), &action) == nil {
 				shares := map[string]int64{}
 				for _, g := range action.ForwardConfig.TargetGroups {
 					shares[g.ServiceName] += int64(g.Weight)
@@ -166,9 +167,9 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 				}
 				made++
 				share, of := o.Map("spec")["weight"], int64(100)
-				got, _ := number(share)
+				got, _ := traffic.Number(share)
 				for key, value := range o.Map("metadata", "annotations") {
-					n, _ := strconv.ParseInt(text(value), 10, 64)
+					n, _ := strconv.ParseInt(traffic.Text(value), 10, 64)
 					switch {
 					case strings.HasSuffix(key, "/canary-weight"):
 						got = n
@@ -295,7 +296,7 @@ func withoutZeros(v any) any {
 	case []any:
 		out := []any{}
 		for _, value := range v {
-			if weight, given := number(mapping(value)["weight"]); !given || weight != 0 {
+			if weight, given := traffic.Number(traffic.Mapping(value)["weight"]); !given || weight != 0 {
 				out = append(out, withoutZeros(value))
 			}
 		}

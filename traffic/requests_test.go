@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // request is an HTTP request of a user.
@@ -20,7 +21,7 @@ type request struct {
 // is reports whether a step's match matches the request.
 func (q request) is(m rollout.Match) bool {
 	for _, h := range m.Headers {
-		if value, has := q.headers[strings.ToLower(h.Name)]; !has || !matches(h.StringMatch, value) {
+		if value, has := q.headers[strings.ToLower(h.Name)]; !has || !traffic.Matches(h.StringMatch, value) {
 			return false
 		}
 	}
@@ -28,33 +29,33 @@ func (q request) is(m rollout.Match) bool {
 		found := false
 		for _, pair := range strings.Split(q.headers["cookie"], "; ") {
 			name, value, _ := strings.Cut(pair, "=")
-			found = found || name == c.Name && matches(c.StringMatch, value)
+			found = found || name == c.Name && traffic.Matches(c.StringMatch, value)
 		}
 		if !found {
 			return false
 		}
 	}
 	for _, p := range m.QueryParams {
-		if value, has := q.query[p.Name]; !has || !matches(p.StringMatch, value) {
+		if value, has := q.query[p.Name]; !has || !traffic.Matches(p.StringMatch, value) {
 			return false
 		}
 	}
-	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
+	return (m.Path == nil || traffic.Matches(*m.Path, q.path)) && (m.Method == nil || traffic.Matches(*m.Method, q.method))
 }
 
 // istioTakes reports whether a route takes a request. The route must have no match, or one HTTPMatchRequest all of whose fields match.
 func istioTakes(route map[string]any, q request) bool {
-	own := list(route["match"])
+	own := traffic.List(route["match"])
 	for _, item := range own {
-		m := mapping(item)
-		all := istioMatches(mapping(m["uri"]), q.path) && istioMatches(mapping(m["method"]), q.method)
-		for name, value := range mapping(m["headers"]) {
+		m := traffic.Mapping(item)
+		all := traffic.IstioMatches(traffic.Mapping(m["uri"]), q.path) && traffic.IstioMatches(traffic.Mapping(m["method"]), q.method)
+		for name, value := range traffic.Mapping(m["headers"]) {
 			got, has := q.headers[name]
-			all = all && has && istioMatches(mapping(value), got)
+			all = all && has && traffic.IstioMatches(traffic.Mapping(value), got)
 		}
-		for name, value := range mapping(m["queryParams"]) {
+		for name, value := range traffic.Mapping(m["queryParams"]) {
 			got, has := q.query[name]
-			all = all && has && istioMatches(mapping(value), got)
+			all = all && has && traffic.IstioMatches(traffic.Mapping(value), got)
 		}
 		if all {
 			return true
@@ -66,19 +67,19 @@ func istioTakes(route map[string]any, q request) bool {
 // istioServed returns the index of the first route that takes a request, and the weights of this route's destinations. If no route takes
 // the request, the index is -1.
 func istioServed(o rollout.Object, q request) (int, string) {
-	routes := list(o.Map("spec")["http"])
-	i := slices.IndexFunc(routes, func(route any) bool { return istioTakes(mapping(route), q) })
+	routes := traffic.List(o.Map("spec")["http"])
+	i := slices.IndexFunc(routes, func(route any) bool { return istioTakes(traffic.Mapping(route), q) })
 	if i < 0 {
 		return -1, "nobody"
 	}
 	var parts []string
-	for _, d := range list(mapping(routes[i])["route"]) {
-		weight, given := number(mapping(d)["weight"])
+	for _, d := range traffic.List(traffic.Mapping(routes[i])["route"]) {
+		weight, given := traffic.Number(traffic.Mapping(d)["weight"])
 		if !given {
 			weight = 100
 		}
 		if weight > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", text(mapping(mapping(d)["destination"])["host"]), weight))
+			parts = append(parts, fmt.Sprintf("%s %d", traffic.Text(traffic.Mapping(traffic.Mapping(d)["destination"])["host"]), weight))
 		}
 	}
 	return i, strings.Join(parts, ", ")
@@ -126,7 +127,7 @@ func anyMatch(random *rand.Rand) rollout.Match {
 		path := pick(random, rollout.StringMatch{Exact: "/a"}, rollout.StringMatch{Prefix: "/a"}, rollout.StringMatch{Prefix: "/a/"})
 		m.Path = &path
 	}
-	if random.IntN(4) == 0 || len(parts(m)) == 0 {
+	if random.IntN(4) == 0 || m.Path == nil && len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 {
 		m.Method = &rollout.StringMatch{Exact: pick(random, "GET", "POST")}
 	}
 	return m
@@ -179,7 +180,7 @@ func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 			"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
 			"metadata": map[string]any{"name": "shop", "namespace": "shop"}, "spec": map[string]any{"http": routes},
 		}
-		route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 30, Max: 100, Active: true}
+		route := traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 30, Max: 100, Active: true}
 		for i := range 1 + random.IntN(2) {
 			managed := rollout.ManagedRoute{Name: fmt.Sprintf("m%d", i)}
 			for range 1 + random.IntN(2) {
@@ -215,5 +216,23 @@ func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	}
 	if toCanary < 1000 || byWeight < 1000 || elsewhere < 1000 {
 		t.Errorf("%d requests to the canary, %d by weight, %d elsewhere", toCanary, byWeight, elsewhere)
+	}
+}
+
+// TestGatewayLeavesOtherRulesTheirRequests checks a step that matches a path. The step must not take requests from another Service's rule
+// for the path /search.
+func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
+	for step, want := range map[rollout.StringMatch]int{
+		{Prefix: "/search"}: 0, {Exact: "/search"}: 0, {Prefix: "/search/x"}: 0, {Exact: "/search/x"}: 0,
+		{Prefix: "/s"}: 1, {Exact: "/searching"}: 1, {Prefix: "/cart"}: 1, {Prefix: "/"}: 1,
+	} {
+		e := plainObjects(t)["gatewayAPI"]
+		e.objects = objectsIn(t, manifest(routeKind, "rules: [{backendRefs: [{name: search, port: 80}], matches: "+
+			"[{path: {type: PathPrefix, value: /search}}]}, {backendRefs: [{name: shop, port: 80}]}]"))
+		e.route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{{Path: &step}}}}
+		after := e.lay(t, e.objects, e.route)[0]
+		if got := len(traffic.List(after.Map("spec")["rules"])) - 2; got != want {
+			t.Errorf("%+v adds %d rules, want %d", step, got, want)
+		}
 	}
 }

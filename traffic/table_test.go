@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"errors"
@@ -9,93 +9,61 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
-
-// fake is a router that writes the canary's weight to one field.
-var fake = router{
-	kind: "fake", title: "Fake", since: "v1",
-	features: features{splits: can, byHeader: exact, reports: can},
-	config:   func() editor { return &fakeConfig{} },
-}
-
-type fakeConfig struct {
-	Switch string `json:"switch" object:"Switch"`
-}
-
-func (c *fakeConfig) ref(namespace string) rollout.Ref {
-	return rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: namespace, Name: c.Switch}
-}
-
-func (c *fakeConfig) watched(namespace string) []rollout.Ref {
-	return []rollout.Ref{c.ref(namespace)}
-}
-
-func (c *fakeConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
-	return Verdict{Taken: route.Status["ready"] == true, Text: "is not ready"}
-}
-
-func (c *fakeConfig) overlay(o *Objects, r Route) error {
-	object, ok := o.Edit(c.ref(r.Namespace))
-	if !ok {
-		return missing("switch", "Switch", r.Namespace, c.Switch)
-	}
-	set(object, int64(r.Weight), "spec", "share")
-	return nil
-}
 
 // TestAnotherRouterIsOneRow checks that a router works after it is added to the table, without any other change of code.
 func TestAnotherRouterIsOneRow(t *testing.T) {
-	table = append(table, fake)
-	defer func() { table = table[:len(table)-1] }()
-	if !slices.Contains(Kinds(), "fake") || Types()["fake"].Name() != "fakeConfig" {
-		t.Errorf("kinds %v, types %v", Kinds(), Types())
+	defer traffic.AddFake()()
+	if !slices.Contains(traffic.Kinds(), "fake") || traffic.Types()["fake"].Name() != "fakeConfig" {
+		t.Errorf("kinds %v, types %v", traffic.Kinds(), traffic.Types())
 	}
-	parsed, err := Parse("fake", map[string]any{"switch": "main"}, func(kind, name string) string { return kind + "-" + name })
+	parsed, err := traffic.Parse("fake", map[string]any{"switch": "main"}, func(kind, name string) string { return kind + "-" + name })
 	must(t, err)
 	all := []rollout.Router{parsed}
 	object := objectsIn(t, "{apiVersion: example.com/v1, kind: Switch, metadata: {name: Switch-main, namespace: shop}}")[0]
-	objects := NewObjects([]rollout.Object{object})
-	must(t, Overlay(objects, all, Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}))
+	objects := traffic.NewObjects([]rollout.Object{object})
+	must(t, traffic.Overlay(objects, all, traffic.Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}))
 	if got := objects.List()[0].Map("spec")["share"]; got != int64(7) || object["spec"] != nil {
 		t.Errorf("share %v, before %v", got, object)
 	}
-	refs := Watched(all, "shop")
+	refs := traffic.Watched(all, "shop")
 	if len(refs) != 1 || refs[0] != object.Ref() {
 		t.Fatalf("watches %v", refs)
 	}
-	for ready, want := range map[bool]Verdict{true: {Taken: true}, false: {Text: "Switch/Switch-main is not ready"}} {
+	for ready, want := range map[bool]traffic.Verdict{true: {Taken: true}, false: {Text: "Switch/Switch-main is not ready"}} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Status: map[string]any{"ready": ready}}}
-		compare.CheckNamed(t, fmt.Sprint("ready ", ready), want, Verify(all, "shop", seen))
+		compare.CheckNamed(t, fmt.Sprint("ready ", ready), want, traffic.Verify(all, "shop", seen))
 	}
-	for f, text := range optional {
-		if why := Lacks("fake", string(f)); !strings.HasPrefix(why, "Fake "+text+": ") {
+	for f, text := range traffic.Optional() {
+		if why := traffic.Lacks("fake", f); !strings.HasPrefix(why, "Fake "+text+": ") {
 			t.Errorf("%s: %s", f, why)
 		}
 	}
-	if !NeedsServices(parsed) {
+	if !traffic.NeedsServices(parsed) {
 		t.Error("it needs no Services")
 	}
-	_, err = Parse("fake", map[string]any{"swich": "main"}, nil)
+	_, err = traffic.Parse("fake", map[string]any{"swich": "main"}, nil)
 	if err == nil || err.Error() != "fake.swich: is not a known field; did you mean switch?" {
 		t.Errorf("error %v", err)
 	}
 }
 
 // matchesOf returns a match for each feature and each comparison.
-func matchesOf() map[feature]map[comparison]rollout.Match {
-	all := map[feature]map[comparison]rollout.Match{}
-	for way, m := range map[comparison]struct{ plain, path, source rollout.StringMatch }{
-		exact:  {rollout.StringMatch{Exact: "GET"}, rollout.StringMatch{Exact: "/a"}, rollout.StringMatch{Exact: "10.1.2.3"}},
-		prefix: {rollout.StringMatch{Prefix: "G"}, rollout.StringMatch{Prefix: "/a"}, rollout.StringMatch{Prefix: "10.1.0.0/16"}},
-		regex:  {rollout.StringMatch{Regex: "G|H"}, rollout.StringMatch{Regex: "/a|/b"}, rollout.StringMatch{Regex: "10.*"}},
+func matchesOf() map[string]map[string]rollout.Match {
+	all := map[string]map[string]rollout.Match{}
+	for way, m := range map[string]struct{ plain, path, source rollout.StringMatch }{
+		"exact":  {rollout.StringMatch{Exact: "GET"}, rollout.StringMatch{Exact: "/a"}, rollout.StringMatch{Exact: "10.1.2.3"}},
+		"prefix": {rollout.StringMatch{Prefix: "G"}, rollout.StringMatch{Prefix: "/a"}, rollout.StringMatch{Prefix: "10.1.0.0/16"}},
+		"regex":  {rollout.StringMatch{Regex: "G|H"}, rollout.StringMatch{Regex: "/a|/b"}, rollout.StringMatch{Regex: "10.*"}},
 	} {
 		named := []rollout.NamedMatch{{Name: "x-staff", StringMatch: m.plain}}
-		for f, match := range map[feature]rollout.Match{
-			byHeader: {Headers: named}, byCookie: {Cookies: named}, byQuery: {QueryParams: named},
-			byPath: {Path: &m.path}, byMethod: {Method: &m.plain}, bySource: {Source: &m.source},
+		for f, match := range map[string]rollout.Match{
+			"header": {Headers: named}, "cookie": {Cookies: named}, "query": {QueryParams: named},
+			"path": {Path: &m.path}, "method": {Method: &m.plain}, "source": {Source: &m.source},
 		} {
 			if all[f] == nil {
-				all[f] = map[comparison]rollout.Match{}
+				all[f] = map[string]rollout.Match{}
 			}
 			all[f][way] = match
 		}
@@ -121,7 +89,7 @@ func plainObjects(t *testing.T) map[string]example {
 			manifest(usersKind, "routes: [{match: Host(`shop`), services: [{name: web, kind: TraefikService}]}]"),
 	} {
 		all[router.kind] = example{name: router.kind, kind: router.kind, config: read[any](t, router.config), objects: objectsIn(t, objects),
-			route: Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 20, Max: 100, Active: true}}
+			route: traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 20, Max: 100, Active: true}}
 	}
 	return all
 }
@@ -130,21 +98,22 @@ func plainObjects(t *testing.T) map[string]example {
 // overlay must apply it. Otherwise, Unsupported must refuse it.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
-	for _, r := range table {
-		e, ok := plain[r.kind]
+	for _, kind := range traffic.Kinds() {
+		_, _, has, reports := traffic.Row(kind)
+		e, ok := plain[kind]
 		if !ok {
-			if r.features[byHeader] != 0 {
-				t.Errorf("%s can match and has no objects here", r.kind)
+			if has["header"] != "" {
+				t.Errorf("%s can match and has no objects here", kind)
 			}
 			continue
 		}
 		for f, ways := range matchesOf() {
 			for way, m := range ways {
-				t.Run(fmt.Sprintf("%s/%s/%s", r.kind, f, way), func(t *testing.T) {
-					says := r.features[f]&way != 0
+				t.Run(fmt.Sprintf("%s/%s/%s", kind, f, way), func(t *testing.T) {
+					says := strings.Contains(has[f], way)
 					route := e.route
 					route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{m}}}
-					field, why := Unsupported(r.kind, route.Managed[0])
+					field, why := traffic.Unsupported(kind, route.Managed[0])
 					if (why == "") != says {
 						t.Errorf("the table says %v, Unsupported %s: %q", says, field, why)
 					}
@@ -158,31 +127,33 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 				})
 			}
 		}
-		for f, change := range map[feature]func(*Route){
-			mirrors: func(r *Route) {
+		for f, change := range map[string]func(*traffic.Route){
+			"mirror": func(r *traffic.Route) {
 				half := 50
-				r.Managed = []rollout.ManagedRoute{{Name: "copy", Matches: []rollout.Match{matchesOf()[byHeader][exact]}, Mirror: &half}}
+				r.Managed = []rollout.ManagedRoute{{Name: "copy", Matches: []rollout.Match{matchesOf()["header"]["exact"]}, Mirror: &half}}
 			},
-			weighs:   func(r *Route) { r.Shares = map[string]int{"try": 5} },
-			modifies: func(r *Route) { r.Headers = &rollout.HeaderModifier{Remove: []string{"X-Debug"}} },
-			sticks:   func(r *Route) { r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc" },
+			"experiment":            func(r *traffic.Route) { r.Shares = map[string]int{"try": 5} },
+			"requestHeaderModifier": func(r *traffic.Route) { r.Headers = &rollout.HeaderModifier{Remove: []string{"X-Debug"}} },
+			"sticky": func(r *traffic.Route) {
+				r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc"
+			},
 		} {
-			if r.features[f] == 0 {
+			if has[f] == "" {
 				continue
 			}
 			route := e.route
 			change(&route)
 			if compare.Equal(e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)) {
-				t.Errorf("%s: %s changes nothing", r.kind, f)
+				t.Errorf("%s: %s changes nothing", kind, f)
 			}
 		}
-		for f := range optional {
-			if why := Lacks(r.kind, string(f)); (why == "") != (r.features[f] != 0) {
-				t.Errorf("%s, %s: %q", r.kind, f, why)
+		for f := range traffic.Optional() {
+			if why := traffic.Lacks(kind, f); (why == "") != (has[f] != "") {
+				t.Errorf("%s, %s: %q", kind, f, why)
 			}
 		}
-		if _, is := r.config().(reporter); is != (r.features[reports] != 0) {
-			t.Errorf("%s: the table says that it reports: %v", r.kind, r.features[reports] != 0)
+		if reports != (has["verify"] != "") {
+			t.Errorf("%s: the table says that it reports: %v", kind, !reports)
 		}
 	}
 }
@@ -192,7 +163,7 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 func TestNamesFollowKustomize(t *testing.T) {
 	for kind, e := range plainObjects(t) {
 		var seen []string
-		r, err := Parse(kind, e.config, func(of, name string) string {
+		r, err := traffic.Parse(kind, e.config, func(of, name string) string {
 			seen = append(seen, of+"/"+name)
 			return "dev-" + name
 		})
@@ -203,10 +174,10 @@ func TestNamesFollowKustomize(t *testing.T) {
 				t.Errorf("%s: %s/%s is not renamed, only %v", kind, o.Kind(), o.Name(), seen)
 			}
 			o = o.Copy()
-			set(o, "dev-"+o.Name(), "metadata", "name")
+			traffic.Set(o, "dev-"+o.Name(), "metadata", "name")
 			renamed = append(renamed, o)
 		}
-		err = Overlay(NewObjects(renamed), []rollout.Router{r}, e.route)
+		err = traffic.Overlay(traffic.NewObjects(renamed), []rollout.Router{r}, e.route)
 		if kind == "traefik" { // unlike this test, kustomize also renames the reference in the IngressRoute
 			if err == nil || !strings.Contains(err.Error(), "dev-web") {
 				t.Errorf("traefik: %v", err)
@@ -229,7 +200,7 @@ func TestParseRefuses(t *testing.T) {
 		{"object", "{name: 1}", "object[0].name: must be a string, not 1"},
 		{"object", "[{}, {verify: x}]", `object[1].verify: must be a mapping, not the string "x"`},
 	} {
-		_, err := Parse(c.kind, read[any](t, c.config), nil)
+		_, err := traffic.Parse(c.kind, read[any](t, c.config), nil)
 		var known *rollout.InvalidError
 		if !errors.As(err, &known) || !strings.HasPrefix(err.Error(), c.want+"; ") {
 			t.Errorf("%s %s: %v, want %s", c.kind, c.config, err, c.want)
@@ -240,13 +211,13 @@ func TestParseRefuses(t *testing.T) {
 // TestParseTwice checks that a configuration stays equal if it is encoded and parsed again.
 func TestParseTwice(t *testing.T) {
 	for _, e := range examples(t) {
-		first, err := Parse(e.kind, e.config, nil)
+		first, err := traffic.Parse(e.kind, e.config, nil)
 		if err != nil {
 			continue // TestOverlays checks invalid configurations
 		}
 		written, err := rollout.Plain(first.Config)
 		must(t, err)
-		second, err := Parse(e.kind, written, nil)
+		second, err := traffic.Parse(e.kind, written, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
 		}
@@ -259,7 +230,7 @@ func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")
 		var shown []string
-		_, err := Parse("smi", map[string]any{"rootService": root, "trafficSplitName": split}, func(kind, name string) string {
+		_, err := traffic.Parse("smi", map[string]any{"rootService": root, "trafficSplitName": split}, func(kind, name string) string {
 			shown = append(shown, kind+" "+name)
 			return name
 		})

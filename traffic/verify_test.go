@@ -1,4 +1,4 @@
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // condition returns a condition of a status, in YAML.
@@ -21,9 +22,9 @@ func parents(controller string, conditions ...string) string {
 
 // TestVerify checks the verdict for several statuses of an object whose generation is 2.
 func TestVerify(t *testing.T) {
-	taken := Verdict{Taken: true}
-	late := func(text string) Verdict { return Verdict{Text: text} }
-	rejected := func(text string) Verdict { return Verdict{Rejected: true, Text: text} }
+	taken := traffic.Verdict{Taken: true}
+	late := func(text string) traffic.Verdict { return traffic.Verdict{Text: text} }
+	rejected := func(text string) traffic.Verdict { return traffic.Verdict{Rejected: true, Text: text} }
 	accepted, resolved := condition("Accepted", "True", "Accepted", "", 2), condition("ResolvedRefs", "True", "ResolvedRefs", "", 2)
 	older := condition("Accepted", "True", "Accepted", "", 1)
 	apisix := func(kind, status, reason string, generation int) string {
@@ -39,7 +40,7 @@ func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		router routerOf
 		status string
-		want   Verdict
+		want   traffic.Verdict
 	}{
 		"Gateway, no parent yet":   {httpRoute, "parents: []", taken},
 		"Gateway, accepted":        {httpRoute, parents("a.example/x", accepted, resolved), taken},
@@ -91,12 +92,12 @@ func TestVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			routers := []rollout.Router{c.router.parse(t)}
-			refs := Watched(routers, "shop")
+			refs := traffic.Watched(routers, "shop")
 			if len(refs) != 1 {
 				t.Fatalf("watches %v", refs)
 			}
 			seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Generation: 2, Status: read[map[string]any](t, c.status)}}
-			compare.Check(t, c.want, Verify(routers, "shop", seen))
+			compare.Check(t, c.want, traffic.Verify(routers, "shop", seen))
 		})
 	}
 }
@@ -106,7 +107,7 @@ func TestVerify(t *testing.T) {
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
 		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}
-	refs := Watched(routers, "shop")
+	refs := traffic.Watched(routers, "shop")
 	if len(refs) != 3 {
 		t.Fatalf("watches %v", refs)
 	}
@@ -115,20 +116,21 @@ func TestTheWorstVerdictIsTold(t *testing.T) {
 	const behind = "observedGeneration: 1"
 	for name, c := range map[string]struct {
 		a, b, c string
-		want    Verdict
+		want    traffic.Verdict
 	}{
-		"all":           {fine, fine, "", Verdict{Taken: true}},
-		"late":          {fine, late, behind, Verdict{Text: "HTTPRoute/b is not yet accepted by x"}},
-		"the last":      {fine, fine, behind, Verdict{Text: "VirtualService/c is not yet seen by istiod"}},
-		"late, refused": {late, refused, behind, Verdict{Rejected: true, Text: "HTTPRoute/b is rejected by x: Accepted is False, No: no"}},
+		"all":      {fine, fine, "", traffic.Verdict{Taken: true}},
+		"late":     {fine, late, behind, traffic.Verdict{Text: "HTTPRoute/b is not yet accepted by x"}},
+		"the last": {fine, fine, behind, traffic.Verdict{Text: "VirtualService/c is not yet seen by istiod"}},
+		"late, refused": {late, refused, behind,
+			traffic.Verdict{Rejected: true, Text: "HTTPRoute/b is rejected by x: Accepted is False, No: no"}},
 	} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{}
 		for i, status := range []string{c.a, c.b, c.c} {
 			seen[refs[i]] = rollout.ObservedRoute{Generation: 2, Status: read[map[string]any](t, status)}
 		}
-		compare.CheckNamed(t, name, c.want, Verify(routers, "shop", seen))
+		compare.CheckNamed(t, name, c.want, traffic.Verify(routers, "shop", seen))
 	}
-	if got := Verify(routers, "shop", nil); !got.Taken {
+	if got := traffic.Verify(routers, "shop", nil); !got.Taken {
 		t.Errorf("nothing is seen: %+v", got)
 	}
 }
@@ -150,7 +152,7 @@ func TestWatched(t *testing.T) {
 		{"smi", "{}", ""},
 		{"ambassador", "{mappings: [a]}", ""},
 	} {
-		refs := Watched([]rollout.Router{routerOf{c.kind, c.config}.parse(t)}, "shop")
+		refs := traffic.Watched([]rollout.Router{routerOf{c.kind, c.config}.parse(t)}, "shop")
 		got := strings.Join(rollout.Mapped(refs, rollout.Ref.String), " ")
 		compare.CheckNamed(t, c.kind+" "+c.config, c.want, got)
 	}
@@ -165,11 +167,11 @@ func TestNeedsServices(t *testing.T) {
 		{"object", "[{name: a, canaryHash: spec.a}]"}:            false,
 		{"object", "[{name: a, canaryHash: spec.a}, {name: b}]"}: true,
 	} {
-		if got := NeedsServices(router.parse(t)); got != want {
+		if got := traffic.NeedsServices(router.parse(t)); got != want {
 			t.Errorf("%v: %v", router, got)
 		}
 	}
-	if !NeedsServices(rollout.Router{Kind: "haproxy"}) || !NeedsServices(rollout.Router{Kind: "smi", Config: "x"}) {
+	if !traffic.NeedsServices(rollout.Router{Kind: "haproxy"}) || !traffic.NeedsServices(rollout.Router{Kind: "smi", Config: "x"}) {
 		t.Error("a router that cannot be read needs no Services")
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -10,7 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
 )
 
 // wantSignature fails the test if a request is not signed for the given scope and headers.
@@ -20,33 +21,6 @@ func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 		", Signature=[0-9a-f]{64}$")
 	if got := r.Header.Get("Authorization"); !form.MatchString(got) {
 		t.Errorf("Authorization is %q, want the scope %s and the headers %s", got, scope, signed)
-	}
-}
-
-// TestSigv4 compares signatures with examples of AWS's test suite for Signature Version 4
-// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
-func TestSigv4(t *testing.T) {
-	for name, c := range map[string]struct{ method, url, kind, body, want string }{
-		"get-vanilla": {"GET", "https://example.amazonaws.com/", "", "", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"},
-		"get-vanilla-query-order-key-case": {"GET", "https://example.amazonaws.com/?Param2=value2&Param1=value1", "", "",
-			"b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"},
-		"post-vanilla": {"POST", "https://example.amazonaws.com/", "", "", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"},
-		"post-x-www-form-urlencoded": {"POST", "https://example.amazonaws.com/", "application/x-www-form-urlencoded", "Param1=value1",
-			"ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, strings.NewReader(c.body))
-		must(t, err)
-		if c.kind != "" {
-			r.Header.Set("Content-Type", c.kind)
-		}
-		g := signer{
-			awsKeys: awsKeys{ID: "AKIDEXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"},
-			region:  "us-east-1", service: "service", at: time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC),
-		}
-		g.sign(r, []byte(c.body))
-		if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, "Signature="+c.want) {
-			t.Errorf("%s: got %s, want the signature %s", name, got, c.want)
-		}
 	}
 }
 
@@ -123,12 +97,12 @@ func TestSignedHosts(t *testing.T) {
 			"es-1.eu-west-1.elb.amazonaws.com", "a1b2.lambda-url.eu-west-1.on.aws", "192.0.2.1", ""},
 	} {
 		for _, host := range hosts {
-			if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
+			if err := provider.CheckAWS("https://" + host + "/x"); (err == nil) != want {
 				t.Errorf("%s: %v", host, err)
 			}
 		}
 	}
-	b := newBench(t, signed(prometheusAddresses[0]+"=http://prometheus.monitoring:9090 AWS_REGION=r AWS_ACCESS_KEY_ID=A "+
+	b := newBench(t, signed(provider.PrometheusAddresses[0]+"=http://prometheus.monitoring:9090 AWS_REGION=r AWS_ACCESS_KEY_ID=A "+
 		"AWS_SECRET_ACCESS_KEY=B", "{}", nil))
 	delete(b.request.Config, "address")
 	b.wantError("is not an AWS server")
@@ -184,10 +158,9 @@ func TestAWSFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { newBench(t, signed(c.env, c.sigv4, c.serve)).wantError(c.want) })
 	}
-	bare := &session{deps: Deps{Getenv: func(string) string { return "" }}}
 	for region, want := range map[string]string{"eu-west-1": "https://sts.eu-west-1.amazonaws.com",
 		"cn-north-1": "https://sts.cn-north-1.amazonaws.com.cn"} {
-		if got := awsEndpoint(bare, "sts", "STS", region); got != want {
+		if got := provider.AWSEndpoint(region); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

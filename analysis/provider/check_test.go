@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -11,7 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestArgoExamples checks that the examples of Argo Rollouts' documentation are valid, except those with a listed error.
@@ -28,7 +30,7 @@ func TestArgoExamples(t *testing.T) {
 	for _, e := range examples {
 		for kind, config := range e.Provider {
 			kinds[kind] = true
-			compare.CheckNamed(t, e.From+": "+kind, cmp.Or(e.Refused, "<nil>"), fmt.Sprint(Check(kind, config)))
+			compare.CheckNamed(t, e.From+": "+kind, cmp.Or(e.Refused, "<nil>"), fmt.Sprint(provider.Check(kind, config)))
 		}
 	}
 	for _, p := range readDocsTexts(t) {
@@ -59,11 +61,11 @@ var minimal = map[string]string{
 }
 
 func TestMinimal(t *testing.T) {
-	for _, kind := range Kinds() {
-		if err := Check(kind, fromYAML(t, minimal[kind])); err != nil {
+	for _, kind := range provider.Kinds() {
+		if err := provider.Check(kind, fromYAML(t, minimal[kind])); err != nil {
 			t.Errorf("%s %s: %v", kind, minimal[kind], err)
 		}
-		if err := Check(kind, nil); err == nil {
+		if err := provider.Check(kind, nil); err == nil {
 			t.Errorf("%s: nothing at all is accepted", kind)
 		}
 	}
@@ -226,8 +228,8 @@ func TestRefused(t *testing.T) {
 		{"webhook", "{metadata: {a: 1}}", ".metadata[a]", "must be a string, not 1", "quote it"},
 		{"webhook", "{timeout: 10}", ".timeout", "must be a string, not 10", "quote it"},
 	} {
-		err := Check(c.kind, changed(t, c.kind, c.change))
-		var got *fieldError
+		err := provider.Check(c.kind, changed(t, c.kind, c.change))
+		var got *rollout.InvalidError
 		if !errors.As(err, &got) {
 			t.Errorf("%s %s: got %v, want an InvalidError", c.kind, c.change, err)
 			continue
@@ -260,11 +262,11 @@ func TestTaken(t *testing.T) {
 		{"datadog", "{query: ~, apiVersion: v2, queries: {bad: b, of: d}}", true}, // for a comparison
 		{"elasticsearch", "{index: _all}", true}, {"elasticsearch", "{index: _x}", false}, {"elasticsearch", "{query: '{{args.q}}'}", true},
 	} {
-		if err := Check(c.kind, changed(t, c.kind, c.change)); (err == nil) != c.taken {
+		if err := provider.Check(c.kind, changed(t, c.kind, c.change)); (err == nil) != c.taken {
 			t.Errorf("%s %s: %v", c.kind, c.change, err)
 		}
 	}
-	err := Check("graphite", changed(t, "graphite", "{query: "+strings.Repeat("x", 61)+"}"))
+	err := provider.Check("graphite", changed(t, "graphite", "{query: "+strings.Repeat("x", 61)+"}"))
 	if text := fmt.Sprint(err); strings.Contains(text, strings.Repeat("x", 61)) || !strings.Contains(text, strings.Repeat("x", 50)) {
 		t.Errorf("a long query is shown as %s", text)
 	}
@@ -272,7 +274,7 @@ func TestTaken(t *testing.T) {
 
 // TestArguments checks that each text field accepts a placeholder, whose value is filled in later.
 func TestArguments(t *testing.T) {
-	for _, kind := range Kinds() {
+	for _, kind := range provider.Kinds() {
 		if kind == "cloudWatch" || kind == "job" {
 			continue // testdata/argo.yaml has examples with arguments in nested fields
 		}
@@ -289,7 +291,7 @@ func TestArguments(t *testing.T) {
 			if kind == "skywalking" {
 				config["query"] = "query q { a(b: " + placeholder + ") }"
 			}
-			if err := Check(kind, config); err != nil {
+			if err := provider.Check(kind, config); err != nil {
 				t.Errorf("%s %v: %v", kind, config, err)
 			}
 		}
@@ -304,13 +306,13 @@ func TestMoment(t *testing.T) {
 		`date("2026-01-30T12:00:00Z")`:          time.Date(2026, 1, 30, 12, 0, 0, 0, time.UTC),
 		`date('2026-01-30') + duration("-90m")`: time.Date(2026, 1, 29, 22, 30, 0, 0, time.UTC),
 	} {
-		if got, err := moment(text, testNow); err != nil || !got.Equal(want) {
+		if got, err := provider.Moment(text, testNow); err != nil || !got.Equal(want) {
 			t.Errorf("%s: got %s and %v, want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "now", "now() - 5m", `now() - duration("x")`, `date("yesterday")`, `now() * duration("5m")`,
 		`now(); now()`} {
-		if got, err := moment(text, testNow); err == nil {
+		if got, err := provider.Moment(text, testNow); err == nil {
 			t.Errorf("%q is %s", text, got)
 		} else if strings.Contains(text, "yesterday") && err.Error() != `"yesterday" is not a date` {
 			t.Errorf("%q: %v", text, err)
@@ -318,9 +320,9 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// FuzzCheck checks that no configuration makes Check panic, and that each error is a *fieldError.
+// FuzzCheck checks that no configuration makes Check panic, and that each error is a *rollout.InvalidError.
 func FuzzCheck(f *testing.F) {
-	for _, kind := range Kinds() {
+	for _, kind := range provider.Kinds() {
 		f.Add(kind, minimal[kind])
 	}
 	f.Fuzz(func(t *testing.T, kind, text string) {
@@ -328,9 +330,9 @@ func FuzzCheck(f *testing.F) {
 		if yaml.Unmarshal([]byte(text), &config) != nil {
 			return
 		}
-		var invalid *fieldError
-		if err := Check(kind, config); err != nil && !errors.As(err, &invalid) {
-			t.Errorf("%s %s: %v is no *fieldError", kind, text, err)
+		var invalid *rollout.InvalidError
+		if err := provider.Check(kind, config); err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%s %s: %v is no *rollout.InvalidError", kind, text, err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -100,7 +101,7 @@ func TestEveryKindHasAContract(t *testing.T) {
 			t.Errorf("the contract of %s does not say where its API is documented", c.kind)
 		}
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range provider.Kinds() {
 		if !slices.Contains(seen, kind) {
 			t.Errorf("%s has no contract", kind)
 		}
@@ -208,8 +209,8 @@ var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
 type bench struct {
 	*fake
 	address string
-	deps    Deps
-	request Request
+	deps    provider.Deps
+	request provider.Request
 }
 
 // newBench starts the server of a contract. The server replies with the contract's first answer.
@@ -219,8 +220,10 @@ func newBench(t *testing.T, c contract) *bench {
 	t.Cleanup(server.Close)
 	client := func(bool) *http.Client { return server.Client() }
 	b := &bench{fake: f, address: server.URL,
-		deps: Deps{Client: client, Agent: client, ReadFile: os.ReadFile, Now: func() time.Time { return testNow }, Backoff: time.Millisecond},
-		request: Request{Kind: c.kind, Namespace: "shop", ID: "run-1/errors/3", Workload: rollout.Workload{Name: "checkout"}, Hash: "v1:abc",
+		deps: provider.Deps{Client: client, Agent: client, ReadFile: os.ReadFile, Now: func() time.Time { return testNow },
+			Backoff: time.Millisecond},
+		request: provider.Request{Kind: c.kind, Namespace: "shop", ID: "run-1/errors/3", Workload: rollout.Workload{Name: "checkout"},
+			Hash:    "v1:abc",
 			Started: testNow.Add(-time.Hour), Interval: 5 * time.Minute, Compare: c.compare},
 	}
 	b.configure(server.URL)
@@ -247,20 +250,20 @@ func (b *bench) configure(address string) {
 }
 
 // measure repeats a request while the result is Running, up to five times.
-func (b *bench) measure(ctx context.Context) (Result, error) {
+func (b *bench) measure(ctx context.Context) (provider.Result, error) {
 	r := b.request
 	for range 5 {
-		result, err := Measure(ctx, b.deps, r)
+		result, err := provider.Measure(ctx, b.deps, r)
 		if err != nil || result.Phase != analysis.Running {
 			return result, err
 		}
 		r.Metadata = result.Metadata
 	}
-	return Result{}, errors.New("it runs for ever")
+	return provider.Result{}, errors.New("it runs for ever")
 }
 
 // wantValue fails the test unless the measurement has the value. It returns the result.
-func (b *bench) wantValue(want any) Result {
+func (b *bench) wantValue(want any) provider.Result {
 	b.t.Helper()
 	got, err := b.measure(b.t.Context())
 	if err != nil {
@@ -314,7 +317,7 @@ func TestValues(t *testing.T) {
 }
 
 // checkQuiet fails the test if an error or a result contains a credential.
-func checkQuiet(t *testing.T, err error, got Result) {
+func checkQuiet(t *testing.T, err error, got provider.Result) {
 	t.Helper()
 	texts := []string{got.Message}
 	for _, text := range got.Metadata {
@@ -382,7 +385,7 @@ func TestGivesUp(t *testing.T) {
 		if (err == nil) != c.anyStatus {
 			t.Fatalf("got the error %v", err)
 		}
-		want := int64(maxTries)
+		want := int64(4)
 		if c.anyStatus {
 			want = 1 // the provider does not repeat the request, which may have had an effect
 		}

@@ -1,14 +1,14 @@
-package provider
+package provider_test
 
 import (
 	"flag"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/docpage"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -41,16 +41,16 @@ func readDocsTexts(t *testing.T) (texts []docsText) {
 func docsTable(texts []docsText) string {
 	var b strings.Builder
 	b.WriteString("| provider | `result` | credentials | fields |\n|---|---|---|---|\n")
-	for _, p := range table {
-		said, has := rollout.Find(texts, func(d docsText) bool { return d.Kind == p.kind })
+	for _, kind := range provider.Kinds() {
+		said, has := rollout.Find(texts, func(d docsText) bool { return d.Kind == kind })
 		if !has {
-			return p.kind + " is missing in " + docsTexts
+			return kind + " is missing in " + docsTexts
 		}
-		name := "`" + p.kind + "`: " + said.Title
+		name := "`" + kind + "`: " + said.Title
 		if said.Own {
 			name += " (not in Argo Rollouts)"
 		}
-		fields := rollout.Mapped(rollout.Fields(reflect.TypeOf(p.config()).Elem()), func(f rollout.Field) string { return f.Name })
+		fields := rollout.Mapped(rollout.Fields(provider.Types()[kind]), func(f rollout.Field) string { return f.Name })
 		b.WriteString("| " + name + " | " + said.Result + " | " + said.Credentials + " | `" + strings.Join(fields, "`, `") + "` |\n")
 	}
 	return b.String()

@@ -1,11 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -30,7 +30,7 @@ func TestJSONPath(t *testing.T) {
 		`{.a.list[?(@.n=="y")].v}`: 2.0, `{.a.list[?(@.v > 2.0)].v}`: 3.0, `{.a.list[?(@.w)].n}`: "z", `{.a.list[?(@.n!='x')].v}`: 2.0,
 		`{.a.list[?(@.v>9.0)].v}`: nil, "{..v}": 1.0, "{..list[0].n}": "x",
 	} {
-		got, err := valueAt(path, doc)
+		got, err := provider.ValueAt(path, doc)
 		must(t, err)
 		compare.CheckNamed(t, path, want, got)
 	}
@@ -41,7 +41,7 @@ func TestJSONPath(t *testing.T) {
 		`{.a.list[?(@.v > 2)].v}`: "a number is written as in 2.0", `{.a.list[?(@.w==1.0)].v}`: "w is not found",
 		"{.t[?(@.a)]}": "cannot be filtered",
 	} {
-		if got, err := valueAt(path, doc); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if got, err := provider.ValueAt(path, doc); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v and %v, want %q", path, got, err, want)
 		}
 	}
@@ -61,16 +61,15 @@ func TestJSONPathRefused(t *testing.T) {
 		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter",
 		"{.a[0,1,2,3][0,1,2,3][0,1]}": "more than 16", "{" + strings.Repeat(".a", 600) + "}": "longer than 1000",
 	} {
-		err := checkJSONPath("jsonPath", path)
+		err := provider.CheckJSONPath("jsonPath", path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
-		if _, err := valueAt(path, nil); err == nil {
+		if _, err := provider.ValueAt(path, nil); err == nil {
 			t.Errorf("%s: it is followed", path)
 		}
 	}
-	config := &webConfig{URL: "http://a", JSONPath: "{.a[{{args.index}}]}"}
-	if err := checkFields("", reflect.ValueOf(config).Elem()); err != nil {
+	if err := provider.Check("web", map[string]any{"url": "http://a", "jsonPath": "{.a[{{args.index}}]}"}); err != nil {
 		t.Errorf("an argument is filled in later: %v", err)
 	}
 }
@@ -79,14 +78,14 @@ func TestJSONPathRefused(t *testing.T) {
 func TestJSONPathIsBounded(t *testing.T) {
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
 	wide := "[" + strings.Repeat("[],", 300_000) + "[]]"
-	if _, err := valueAt("{..a}", parsed(t, deep)); err == nil || !strings.Contains(err.Error(), "nested too deep") {
+	if _, err := provider.ValueAt("{..a}", parsed(t, deep)); err == nil || !strings.Contains(err.Error(), "nested too deep") {
 		t.Errorf("got %v", err)
 	}
-	if got, err := valueAt("{[0][0][0]}", parsed(t, deep)); err != nil || got == nil {
+	if got, err := provider.ValueAt("{[0][0][0]}", parsed(t, deep)); err != nil || got == nil {
 		t.Errorf("got %v and %v", got, err)
 	}
 	for _, path := range []string{"{..[*]}", "{[*][*]}", "{..a}", "{[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}", "{[?(@.a)]}", "{..[0:]}"} {
-		if _, err := valueAt(path, parsed(t, wide)); err != nil && !strings.Contains(err.Error(), path) {
+		if _, err := provider.ValueAt(path, parsed(t, wide)); err != nil && !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -99,9 +98,9 @@ func FuzzJSONPath(f *testing.F) {
 	}
 	docs := []any{parsed(f, `{"a":[{"b":{"c":"d"}},[1,2,[3]]],"e":"x"}`), parsed(f, "null"), parsed(f, "[]"), parsed(f, `"text"`)}
 	f.Fuzz(func(t *testing.T, path string) {
-		refused := checkJSONPath("jsonPath", path)
+		refused := provider.CheckJSONPath("jsonPath", path)
 		for _, doc := range docs {
-			if got, err := valueAt(path, doc); refused != nil && err == nil && path != "" {
+			if got, err := provider.ValueAt(path, doc); refused != nil && err == nil && path != "" {
 				t.Errorf("%q is refused and yields %v", path, got)
 			}
 		}

@@ -1,9 +1,8 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,9 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -99,7 +98,7 @@ func TestGates(t *testing.T) {
 	} {
 		b := newBench(t, webhookContract)
 		b.reply, b.request.Config["type"], b.request.Config["retries"] = c.reply, c.kind, 2
-		got, err := Measure(t.Context(), b.deps, b.request)
+		got, err := provider.Measure(t.Context(), b.deps, b.request)
 		if err != nil || got.Phase != c.want {
 			t.Errorf("%s, %s: got %v and %v, want %s", c.kind, c.reply, got, err, c.want)
 		}
@@ -167,10 +166,10 @@ func (f *fakeJobs) DeleteJob(_ context.Context, namespace, name string) error {
 	return f.err
 }
 
-func jobRequest(t *testing.T) Request {
+func jobRequest(t *testing.T) provider.Request {
 	t.Helper()
 	shop := rollout.Workload{Name: "checkout"}
-	return Request{Kind: "job", Namespace: "shop", Workload: shop, ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
+	return provider.Request{Kind: "job", Namespace: "shop", Workload: shop, ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
 metadata: {labels: {foo: bar}, annotations: {a: b}}
 spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: test, image: "test:1"}]}}}
 `)}
@@ -196,10 +195,10 @@ func TestJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := &fakeJobs{state: c.state, err: c.err}
-			var got Result
+			var got provider.Result
 			var err error
 			for range 2 { // the second call simulates a process after a crash
-				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
+				got, err = provider.Measure(t.Context(), provider.Deps{Jobs: jobs}, jobRequest(t))
 			}
 			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
 				t.Errorf("got %+v and %v", got, err)
@@ -217,56 +216,36 @@ func TestJobsThatCannotBe(t *testing.T) {
 	nameless.ID = ""
 	jobs := &fakeJobs{}
 	for want, c := range map[string]struct {
-		deps    Deps
-		request Request
+		deps    provider.Deps
+		request provider.Request
 	}{
-		"there are no Jobs here":            {Deps{}, jobRequest(t)},
-		"the measurement has no ID, so its": {Deps{Jobs: jobs}, nameless},
+		"there are no Jobs here":            {provider.Deps{}, jobRequest(t)},
+		"the measurement has no ID, so its": {provider.Deps{Jobs: jobs}, nameless},
 	} {
-		if _, err := Measure(t.Context(), c.deps, c.request); err == nil || !strings.HasPrefix(err.Error(), want) || len(jobs.made) > 0 {
+		if _, err := provider.Measure(t.Context(), c.deps, c.request); err == nil || !strings.HasPrefix(err.Error(), want) || len(jobs.made) > 0 {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if err := Stop(t.Context(), c.deps, c.request); err != nil || len(jobs.deleted) > 0 {
+		if err := provider.Stop(t.Context(), c.deps, c.request); err != nil || len(jobs.deleted) > 0 {
 			t.Errorf("%s: it is deleted: %v", want, err)
 		}
 	}
 	jobs.err = errors.New("away")
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest(t)); !errors.Is(err, jobs.err) ||
+	if err := provider.Stop(t.Context(), provider.Deps{Jobs: jobs}, jobRequest(t)); !errors.Is(err, jobs.err) ||
 		!strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
 		t.Errorf("a Job that cannot be deleted: %v", err)
 	}
 }
 
-// TestLookback checks the time that a comparison covers: the last interval or, with lookback, the whole run.
-func TestLookback(t *testing.T) {
-	started := testNow.Add(-time.Hour)
-	for name, c := range map[string]struct {
-		lookback bool
-		started  time.Time
-		want     string
-	}{
-		"Interval": {false, started, "2026-01-31T11:55:30Z"}, "Run": {true, started, "2026-01-31T11:00:30Z"},
-		"NoRun": {true, time.Time{}, "2026-01-31T11:55:30Z"},
-	} {
-		config := &kayentaConfig{Lookback: c.lookback, Threshold: &kayentaThreshold{}, Scopes: []kayentaScope{{Name: "d"}}}
-		s := &session{deps: Deps{Now: func() time.Time { return testNow }}, request: Request{Started: c.started, Interval: 5 * time.Minute}}
-		text, err := json.Marshal(config.comparison(s))
-		if err != nil || strings.Count(string(text), `"start":"`+c.want+`"`) != 2 {
-			t.Errorf("%s: %s, %v", name, text, err)
-		}
-	}
-}
-
 func TestJobObject(t *testing.T) {
 	jobs := &fakeJobs{}
-	_, err := Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
+	_, err := provider.Measure(t.Context(), provider.Deps{Jobs: jobs}, jobRequest(t))
 	must(t, err)
-	name := jobName(jobRequest(t).ID)
+	name := provider.JobName(jobRequest(t).ID)
 	want := map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
-			"name": name, "namespace": "shop", "labels": map[string]any{"foo": "bar", LabelMeasurement: "true"},
-			"annotations":     map[string]any{"a": "b", AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
+			"name": name, "namespace": "shop", "labels": map[string]any{"foo": "bar", provider.LabelMeasurement: "true"},
+			"annotations":     map[string]any{"a": "b", provider.AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}},
 		},
 		"spec": map[string]any{"backoffLimit": int64(1), "ttlSecondsAfterFinished": int64(86400),
@@ -281,11 +260,12 @@ func TestJobObject(t *testing.T) {
 	} {
 		request := jobRequest(t)
 		request.Workload.Kind = kind
-		_, err = Measure(t.Context(), Deps{Jobs: jobs}, request)
+		_, err = provider.Measure(t.Context(), provider.Deps{Jobs: jobs}, request)
 		must(t, err)
 		compare.CheckNamed(t, "owner of a "+kind+"'s Job", owner, jobs.made[len(jobs.made)-1]["metadata"].(map[string]any)["ownerReferences"])
 	}
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest(t)); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
+	if err := provider.Stop(t.Context(), provider.Deps{Jobs: jobs}, jobRequest(t)); err != nil ||
+		!compare.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
 	}
 }
@@ -296,12 +276,12 @@ func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
 		jobs, request := &fakeJobs{}, jobRequest(t)
 		request.Config["spec"].(map[string]any)["ttlSecondsAfterFinished"] = given
-		got, err := Measure(t.Context(), Deps{Jobs: jobs}, request)
+		got, err := provider.Measure(t.Context(), provider.Deps{Jobs: jobs}, request)
 		if ttl := jobs.made[0]["spec"].(map[string]any)["ttlSecondsAfterFinished"]; err != nil || ttl != want || jobs.begun {
 			t.Errorf("with %d: %v, want %d; begun %t; %v", given, ttl, want, jobs.begun, err)
 		}
 		request.Metadata = got.Metadata
-		if _, err := Measure(t.Context(), Deps{Jobs: jobs}, request); err != nil || !jobs.begun {
+		if _, err := provider.Measure(t.Context(), provider.Deps{Jobs: jobs}, request); err != nil || !jobs.begun {
 			t.Errorf("asked again: begun %t, %v", jobs.begun, err)
 		}
 	}
@@ -312,7 +292,7 @@ func TestJobName(t *testing.T) {
 	seen := map[string]string{}
 	for _, id := range []string{"a", "A", "a/b", "a.b", "a-b", "日本", "-", strings.Repeat("x", 300), strings.Repeat("x", 301),
 		strings.Repeat("ab/", 20)} {
-		name := jobName(id)
+		name := provider.JobName(id)
 		if !form.MatchString(name) || len(name) > 63 {
 			t.Errorf("%q becomes %q", id, name)
 		}
@@ -321,7 +301,7 @@ func TestJobName(t *testing.T) {
 		}
 		seen[name] = id
 	}
-	if got := jobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+
+	if got := provider.JobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+
 		rollout.Digest([]byte("checkout/7d9f/Integration Tests/12"), 6) {
 		t.Errorf("got %q", got)
 	}

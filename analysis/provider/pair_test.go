@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -135,7 +136,7 @@ func TestComparisons(t *testing.T) {
 				b := newBench(t, p.contract)
 				measured := func(version [2]string) any {
 					b.reply = p.reply(version[0], version[1])
-					got, err := Measure(t.Context(), b.deps, b.request)
+					got, err := provider.Measure(t.Context(), b.deps, b.request)
 					must(t, err)
 					return got.Value
 				}

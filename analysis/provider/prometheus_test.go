@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -120,7 +121,7 @@ var lokiContract = contract{
 // TestPrometheusAddress checks that the default address comes from the environment.
 func TestPrometheusAddress(t *testing.T) {
 	c := prometheusContract
-	for _, name := range prometheusAddresses {
+	for _, name := range provider.PrometheusAddresses {
 		c.env = map[string]string{name: asReader + "/prom"}
 		b := newBench(t, c)
 		delete(b.request.Config, "address")
@@ -145,7 +146,7 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	}
 	b := newBench(t, c)
 	b.reply = `{"status":"success","warnings":["partial","slow"],"data":{"resultType":"scalar","result":[1,"3"]}}`
-	want := Result{Value: 3.0, Metadata: map[string]string{"ResolvedPrometheusQuery": errorRate, "warnings": "partial; slow"}}
+	want := provider.Result{Value: 3.0, Metadata: map[string]string{"ResolvedPrometheusQuery": errorRate, "warnings": "partial; slow"}}
 	compare.Check(t, want, b.wantValue(3.0))
 }
 

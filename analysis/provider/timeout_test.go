@@ -1,9 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
 )
 
 // TestDefaultTimes checks the default timeouts. A provider that Argo Rollouts also has must use Argo Rollouts' default.
@@ -16,31 +18,33 @@ func TestDefaultTimes(t *testing.T) {
 		"newRelic":  15 * time.Second, // 5 for the query, and 10 to report that the query took too long
 	}
 	for kind, limit := range want {
-		c, err := parse(kind, fromYAML(t, minimal[kind]))
-		if err != nil || c.timeout() != limit {
-			t.Errorf("%s: got %v, want %v", kind, c.timeout(), limit)
+		got, err := provider.TimeoutOf(kind, fromYAML(t, minimal[kind]))
+		if err != nil || got != limit {
+			t.Errorf("%s: got %v, want %v", kind, got, limit)
 		}
 	}
 	for kind, change := range map[string]string{"prometheus": "{timeout: 40}", "web": "{timeoutSeconds: 40}",
 		"datadog": "{requestTimeout: 40s}", "loki": "{timeout: 40}", "webhook": "{timeout: 40s}"} {
-		c, err := parse(kind, changed(t, kind, change))
-		if err != nil || c.timeout() != 40*time.Second {
-			t.Errorf("%s: got %v and %v", kind, c, err)
+		got, err := provider.TimeoutOf(kind, changed(t, kind, change))
+		if err != nil || got != 40*time.Second {
+			t.Errorf("%s: got %v and %v", kind, got, err)
 		}
 	}
 }
 
 // TestTimeout checks that Timeout returns 0 for an invalid configuration, and that Measure and Stop return errors.
 func TestTimeout(t *testing.T) {
-	good := Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}
-	bad := Request{Kind: "loki", Config: fromYAML(t, "{query: up}")}
-	if Timeout(good) != 30*time.Second || Timeout(bad) != 0 {
-		t.Errorf("the timeouts are %s and %s", Timeout(good), Timeout(bad))
+	good := provider.Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}
+	bad := provider.Request{Kind: "loki", Config: fromYAML(t, "{query: up}")}
+	if provider.Timeout(good) != 30*time.Second || provider.Timeout(bad) != 0 {
+		t.Errorf("the timeouts are %s and %s", provider.Timeout(good), provider.Timeout(bad))
 	}
-	if _, err := Measure(t.Context(), Deps{}, bad); err == nil || !strings.Contains(err.Error(), "loki.address: is missing") {
+	if _, err := provider.Measure(t.Context(), provider.Deps{}, bad); err == nil ||
+		!strings.Contains(err.Error(), "loki.address: is missing") {
 		t.Errorf("it is measured: %v", err)
 	}
-	if errGood, errBad := Stop(t.Context(), Deps{}, good), Stop(t.Context(), Deps{}, bad); errGood != nil || errBad == nil {
+	if errGood, errBad := provider.Stop(t.Context(), provider.Deps{}, good),
+		provider.Stop(t.Context(), provider.Deps{}, bad); errGood != nil || errBad == nil {
 		t.Errorf("nothing to stop: %v; a configuration that is invalid: %v", errGood, errBad)
 	}
 }

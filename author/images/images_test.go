@@ -1,4 +1,4 @@
-package images
+package images_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gitrollout.dev/gitrollout/author/images"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -161,7 +162,7 @@ func TestSet(t *testing.T) {
 			must(t, err)
 			r := render.New(render.InProcess{})
 			renders := 0
-			a := App{Tree: tree, Config: ".gitrollout/prod/config.yaml", Render: func(tree rollout.Tree) (*rollout.Render, error) {
+			a := images.App{Tree: tree, Config: ".gitrollout/prod/config.yaml", Render: func(tree rollout.Tree) (*rollout.Render, error) {
 				renders++
 				data, _, err := source.ReadFile(tree, ".gitrollout/prod/config.yaml")
 				must(t, err)
@@ -173,7 +174,7 @@ func TestSet(t *testing.T) {
 				must(t, err)
 				return r.Render(tree, apps[0], rollout.Commit{})
 			}}
-			o, err := Parse(tt.arg)
+			o, err := images.Parse(tt.arg)
 			must(t, err)
 			e, err := a.Set(o)
 			if renders > 101 {
@@ -211,7 +212,7 @@ func must(t testing.TB, err error) {
 }
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]Order{
+	for text, want := range map[string][3]string{
 		"web=v2":                         {"web", "", ":v2"},
 		"web=:v2":                        {"web", "", ":v2"},
 		"acme/web=localhost:5000/web:v2": {"acme/web", "localhost:5000/web", ":v2"},
@@ -220,9 +221,9 @@ func TestParse(t *testing.T) {
 		"web":                            {}, "web=": {}, "=v2": {}, "web=acme/web": {}, "web=@v2": {}, "web=:" + digest1: {}, "web=v 2": {},
 		"web=localhost:5000/web": {}, "web=@sha256:1234": {},
 	} {
-		got, err := Parse(text)
-		compare.CheckNamed(t, text, want, got)
-		if (err != nil) != (want == Order{}) {
+		got, err := images.Parse(text)
+		compare.CheckNamed(t, text, want, got.Parts())
+		if (err != nil) != (want == [3]string{}) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

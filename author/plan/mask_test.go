@@ -1,10 +1,11 @@
-package plan
+package plan_test
 
 import (
 	"maps"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -39,9 +40,9 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 			other := object(map[string]any{"data": map[string]any{"password": "b3RoZXI="}})
 			for i, pair := range [][2]rollout.Object{
 				{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}, {}} {
-				text, err := Compare("was", pair[0], "now", pair[1])
+				text, err := plan.Compare("was", pair[0], "now", pair[1])
 				if i == 6 {
-					text, err = Masked(secret)
+					text, err = plan.Masked(secret)
 				}
 				must(t, err)
 				for _, hidden := range []string{value, encoded, "b3RoZXI="} {
@@ -64,7 +65,7 @@ func TestMasked(t *testing.T) {
 		"data:\n  password: hunter2\nkind: ConfigMap\n": {"kind": "ConfigMap", "data": map[string]any{"password": "hunter2"}},
 	} {
 		o["apiVersion"] = "v1"
-		text, err := Masked(o)
+		text, err := plan.Masked(o)
 		must(t, err)
 		compare.Check(t, "apiVersion: v1\n"+want, text)
 	}
@@ -75,15 +76,15 @@ func TestCompareTellsThatASecretDiffers(t *testing.T) {
 		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"},
 			field: map[string]any{"password": password, "same": password[:0]}}
 	}
-	text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMw=="))
+	text, err := plan.Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMw=="))
 	if err != nil || !strings.Contains(text, "+  password: '*** (after)'") || !strings.Contains(text, "   same: '***'") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMg==")); err != nil || text != "" {
+	if text, err := plan.Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMg==")); err != nil || text != "" {
 		t.Errorf("the same value, written as text and as the server keeps it, differs: %v\n%s", err, text)
 	}
 	for _, o := range []rollout.Object{config("ConfigMap", "v1"), config("Secret", "example.com/v1")} {
-		if text, err := Compare("was", nil, "now", o); err != nil || !strings.Contains(text, "mode: fast") {
+		if text, err := plan.Compare("was", nil, "now", o); err != nil || !strings.Contains(text, "mode: fast") {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
@@ -103,7 +104,7 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	}
 	live.Map("metadata")["annotations"] = map[string]any{"deployment.kubernetes.io/revision": "3"}
 	live.Map("metadata")["labels"] = map[string]any{"gitrollout.dev/applied": "x"}
-	if text, err := Compare("was", live, "now", o); err != nil || text != "" {
+	if text, err := plan.Compare("was", live, "now", o); err != nil || text != "" {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if len(live.Map("metadata", "labels")) != 1 || live["status"] == nil {
@@ -117,7 +118,7 @@ func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
 	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {
 		o := rollout.Object{"apiVersion": "v1", "kind": "Secret",
 			"metadata": map[string]any{"name": "a", "annotations": map[string]any{"note": text}}}
-		got, err := Compare("was", nil, "now", o)
+		got, err := plan.Compare("was", nil, "now", o)
 		if err != nil || strings.Contains(got, "***") == shown {
 			t.Errorf("%d bytes are shown: %t, want %t (%v):\n%s", len(text), !shown, shown, err, got)
 		}

@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
@@ -43,8 +44,8 @@ func TestPlans(t *testing.T) {
 		t.Fatalf("%d plans: %v", len(files), err)
 	}
 	for _, file := range files {
-		plan := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		t.Run(plan, func(t *testing.T) {
+		planned := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(planned, func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
 			must(t, err)
 			want := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want.md" })
@@ -52,8 +53,8 @@ func TestPlans(t *testing.T) {
 				archive.Files, want = append(archive.Files, txtar.File{Name: "want.md"}), len(archive.Files)
 			}
 			p := planOf(t, archive)
-			got := Markdown([]Plan{p})
-			for name, want := range inJSON[plan] {
+			got := plan.Markdown([]plan.Plan{p})
+			for name, want := range inJSON[planned] {
 				var names []string
 				for _, a := range p.Apps {
 					for _, n := range a.Notes {
@@ -98,19 +99,19 @@ func TestTraffic(t *testing.T) {
 	shop := rollout.Workload{Namespace: "shop", Name: "shop"}
 	const measured, assumed = "12/s 0.05", "1/s 0.01 10/s 0.01 100/s 0.01"
 	for name, c := range map[string]struct {
-		change func(*Input)
+		change func(*plan.Input)
 		run    rollout.AnalysisRun
 		want   string
 	}{
-		"without a record": {func(*Input) {}, run, measured},
-		"at rest":          {func(in *Input) { in.State = stateOf("verified", *in); in.State.Verified = nil }, run, measured},
-		"in a release": {func(in *Input) {
+		"without a record": {func(*plan.Input) {}, run, measured},
+		"at rest":          {func(in *plan.Input) { in.State = stateOf("verified", *in); in.State.Verified = nil }, run, measured},
+		"in a release": {func(in *plan.Input) {
 			in.State = stateOf("in flight", *in)
 			in.State.Stable = &rollout.Release{Hash: "h1-1", Templates: map[rollout.Workload]rollout.Hash{shop: "h1-1"}}
 		}, run, assumed},
-		"without an answer":          {func(*Input) {}, rollout.AnalysisRun{Name: "shop"}, assumed},
-		"without a document in base": {func(in *Input) { in.Base.Render.Specs = nil }, run, assumed},
-		"without a metrics' server":  {func(in *Input) { in.Traffic = nil }, run, assumed},
+		"without an answer":          {func(*plan.Input) {}, rollout.AnalysisRun{Name: "shop"}, assumed},
+		"without a document in base": {func(in *plan.Input) { in.Base.Render.Specs = nil }, run, assumed},
+		"without a metrics' server":  {func(in *plan.Input) { in.Traffic = nil }, run, assumed},
 	} {
 		in := inputOf(t, archive)
 		in.Traffic = func(s rollout.Spec) rollout.AnalysisRun {
@@ -120,7 +121,7 @@ func TestTraffic(t *testing.T) {
 			return c.run
 		}
 		c.change(&in)
-		a, _ := Of(in)
+		a, _ := plan.Of(in)
 		var got []string
 		for _, d := range a.Detection {
 			if d.Fix == "" {
@@ -131,20 +132,20 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-func planOf(t *testing.T, archive *txtar.Archive) Plan {
+func planOf(t *testing.T, archive *txtar.Archive) plan.Plan {
 	t.Helper()
-	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
-	a, changed := Of(inputOf(t, archive))
+	p := plan.Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
+	a, changed := plan.Of(inputOf(t, archive))
 	strategies.Known{}.Fill(a.Detection)
-	p.add(a, changed)
-	p.finish()
+	p.AddApp(a, changed)
+	p.Finish()
 	return p
 }
 
-func inputOf(t *testing.T, archive *txtar.Archive) Input {
+func inputOf(t *testing.T, archive *txtar.Archive) plan.Input {
 	t.Helper()
 	base, head := map[string]string{}, map[string]string{}
-	in := Input{Now: now, App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}}
+	in := plan.Input{Now: now, App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}}
 	var state, config string
 	var freeze *rollout.Freeze
 	for _, f := range archive.Files {
@@ -186,10 +187,10 @@ func inputOf(t *testing.T, archive *txtar.Archive) Input {
 }
 
 // sideOf renders an app of a repository that has the given files.
-func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
+func sideOf(t *testing.T, files map[string]string, app rollout.App) plan.Side {
 	t.Helper()
 	if len(files) == 0 {
-		return Side{}
+		return plan.Side{}
 	}
 	archive, dir := &txtar.Archive{}, t.TempDir()
 	for name, content := range files {
@@ -199,11 +200,11 @@ func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	tree, err := worktree.Open(dir)
 	must(t, err)
 	r, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
-	return Side{Render: r, Err: err}
+	return plan.Side{Render: r, Err: err}
 }
 
 // stateOf returns the record for a word in the archive's file "state", such as "in flight".
-func stateOf(word string, in Input) *rollout.State {
+func stateOf(word string, in plan.Input) *rollout.State {
 	if word == "" {
 		return nil
 	}
@@ -258,42 +259,42 @@ func TestAdopted(t *testing.T) {
 	const adopted = "adopted at h1-1 without a restart: the cluster runs this template"
 	const held = "held: Deployment shop/cart runs another template in the cluster; commit that template first"
 	for name, c := range map[string]struct {
-		change Change
+		change plan.Change
 		live   map[string]bool // whether a running workload has this template; no entry if it does not run
 		want   string
 	}{
-		"none runs":           {First, nil, without},
-		"both run":            {First, map[string]bool{"shop": true, "cart": true}, adopted},
-		"one runs":            {First, map[string]bool{"cart": true}, adopted},
-		"one is another":      {First, map[string]bool{"shop": true, "cart": false}, held},
-		"a release, no look":  {Release, map[string]bool{"cart": false}, "as before"},
-		"an unknown workload": {First, map[string]bool{"gone": false}, without},
+		"none runs":           {plan.First, nil, without},
+		"both run":            {plan.First, map[string]bool{"shop": true, "cart": true}, adopted},
+		"one runs":            {plan.First, map[string]bool{"cart": true}, adopted},
+		"one is another":      {plan.First, map[string]bool{"shop": true, "cart": false}, held},
+		"a release, no look":  {plan.Release, map[string]bool{"cart": false}, "as before"},
+		"an unknown workload": {plan.First, map[string]bool{"gone": false}, without},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Sides{Runs: func(o rollout.Object) (runs, same bool, err error) {
+			s := plan.Sides{Runs: func(o rollout.Object) (runs, same bool, err error) {
 				same, runs = c.live[o.Name()]
 				return runs, same, nil
 			}}
-			a := App{Change: c.change, To: "h1-1", Summary: "as before"}
-			must(t, s.adopted(&a, r))
+			a := plan.App{Change: c.change, To: "h1-1", Summary: "as before"}
+			must(t, s.Adopted(&a, r))
 			compare.Check(t, c.want, a.Summary)
 		})
 	}
 	refused := errors.New("forbidden")
-	s := Sides{Runs: func(rollout.Object) (runs, same bool, err error) { return false, false, refused }}
-	if err := s.adopted(&App{Change: First}, r); !errors.Is(err, refused) {
+	s := plan.Sides{Runs: func(rollout.Object) (runs, same bool, err error) { return false, false, refused }}
+	if err := s.Adopted(&plan.App{Change: plan.First}, r); !errors.Is(err, refused) {
 		t.Errorf("error %v, want %v", err, refused)
 	}
 }
 
 // TestShared checks that a changed file is listed if several apps use the file.
 func TestShared(t *testing.T) {
-	var p Plan
-	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
-	p.add(App{App: "a", Files: []string{"base/deployment.yaml"}}, true)
-	p.add(App{App: "c"}, false)
-	p.finish()
-	want := []Shared{{File: "base/deployment.yaml", Apps: []string{"a", "b"}}}
+	var p plan.Plan
+	p.AddApp(plan.App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
+	p.AddApp(plan.App{App: "a", Files: []string{"base/deployment.yaml"}}, true)
+	p.AddApp(plan.App{App: "c"}, false)
+	p.Finish()
+	want := []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"a", "b"}}}
 	if compare.Check(t, want, p.Shared); p.Unchanged != 1 || p.Apps[0].App != "a" {
 		t.Errorf("%+v", p)
 	}
@@ -301,12 +302,12 @@ func TestShared(t *testing.T) {
 
 // TestMarkdownIsShort checks that a comment is within the size limit of GitHub, and that Markdown in users' texts is escaped.
 func TestMarkdownIsShort(t *testing.T) {
-	p := Plan{Cluster: "prod", At: now}
+	p := plan.Plan{Cluster: "prod", At: now}
 	for range 3000 {
-		p.add(App{App: "shop", Change: Apply, Summary: "<img src=x> @everyone [a](b)",
-			Objects: []Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
+		p.AddApp(plan.App{App: "shop", Change: plan.Apply, Summary: "<img src=x> @everyone [a](b)",
+			Objects: []plan.Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
 	}
-	got := Markdown([]Plan{p})
+	got := plan.Markdown([]plan.Plan{p})
 	if len(got) > 65_536 {
 		t.Errorf("the comment has %d bytes", len(got))
 	}
@@ -315,7 +316,7 @@ func TestMarkdownIsShort(t *testing.T) {
 			t.Errorf("the comment has %s", bad)
 		}
 	}
-	fenced := Markdown([]Plan{{Apps: []App{{App: "a", Objects: []Object{{Diff: "+```\n+# heading\n"}}}}}})
+	fenced := plan.Markdown([]plan.Plan{{Apps: []plan.App{{App: "a", Objects: []plan.Object{{Diff: "+```\n+# heading\n"}}}}}})
 	compare.Contains(t, fenced, "````diff") // the fence is longer than the fence in the diff
 }
 
@@ -324,23 +325,24 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	const without = "*Differences are left out: the comment would be too long.*"
 	const more = "*… and more: the plan is longer than a comment may be.*"
 	with := func(diff, summary int) string {
-		p := Plan{At: now}
-		p.add(App{App: "shop", Change: Apply, Summary: "", Objects: []Object{{Change: "changed", Diff: strings.Repeat("+\n", diff/2)}}}, true)
+		p := plan.Plan{At: now}
+		p.AddApp(plan.App{App: "shop", Change: plan.Apply, Summary: "",
+			Objects: []plan.Object{{Change: "changed", Diff: strings.Repeat("+\n", diff/2)}}}, true)
 		for range summary / 100 {
-			p.add(App{App: "x", Change: Apply, Summary: strings.Repeat("é", 40)}, true)
+			p.AddApp(plan.App{App: "x", Change: plan.Apply, Summary: strings.Repeat("é", 40)}, true)
 		}
-		return Markdown([]Plan{p})
+		return plan.Markdown([]plan.Plan{p})
 	}
-	fill := MarkdownLimit - len(with(0, 0)) - len("````diff\n")
+	fill := plan.MarkdownLimit - len(with(0, 0)) - len("````diff\n")
 	short := with(fill&^1, 0)
-	if len(short) > MarkdownLimit || len(short) < MarkdownLimit-100 || strings.Contains(short, without) {
+	if len(short) > plan.MarkdownLimit || len(short) < plan.MarkdownLimit-100 || strings.Contains(short, without) {
 		t.Errorf("of %d bytes: %s", len(short), short[len(short)-200:])
 	}
 	if long := with(fill+200, 0); len(long) > 1000 || !strings.Contains(long, without) || !strings.Contains(long, "- changed `") ||
 		!strings.Contains(long, "\n</details>\n") {
 		t.Errorf("the differences are too long: %s", long[:min(len(long), 1000)])
 	}
-	if long := with(0, MarkdownLimit*2); !strings.HasSuffix(long, "\n\n"+more+"\n") || len(long) > MarkdownLimit+100 ||
+	if long := with(0, plan.MarkdownLimit*2); !strings.HasSuffix(long, "\n\n"+more+"\n") || len(long) > plan.MarkdownLimit+100 ||
 		strings.Contains(long, without) {
 		t.Errorf("too many apps: %d bytes, ending with %s", len(long), long[len(long)-300:])
 	}
@@ -348,56 +350,56 @@ func TestMarkdownLeavesOut(t *testing.T) {
 
 // TestMarkdownOfWhatIsNoChange checks the comments for plans without changed apps, and the list of files that several apps use.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
-	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
-	broken := Plan{Cluster: "prod", At: now,
+	nothing := plan.Plan{Cluster: "prod", At: now, Unchanged: 2}
+	broken := plan.Plan{Cluster: "prod", At: now,
 		Error: &rollout.InvalidError{File: "config.yaml", Field: "apps", Msg: "is <empty>", Fix: "list one"}}
-	shared := Plan{Cluster: "prod", At: now, Apps: []App{{App: "a", Change: Gone}},
-		Shared: []Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
+	shared := plan.Plan{Cluster: "prod", At: now, Apps: []plan.App{{App: "a", Change: plan.Gone}},
+		Shared: []plan.Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
 	for _, c := range []struct {
-		plan Plan
+		plan plan.Plan
 		want string
 	}{
 		{nothing, "### Release plan for `prod`\n\nNothing changes (2 apps).\n\n<sub>Compared"},
 		{broken, "Nothing changes (0 apps).\n\n> **Error** config.yaml: apps: is &lt;empty>; list one\n"},
 		{shared, "- `base.yaml` is shared by 2 apps: a, b\n\n#### 👋 a\n\n\n\n<sub>"},
 	} {
-		got := Markdown([]Plan{c.plan})
+		got := plan.Markdown([]plan.Plan{c.plan})
 		if !strings.Contains(got, c.want) || strings.Contains(got, "Differences") || strings.Contains(got, "<details>") {
 			t.Errorf("want %q in:\n%s", c.want, got)
 		}
 	}
-	if got := Markdown([]Plan{broken, nothing}); strings.Count(got, "<sub>") != 1 {
+	if got := plan.Markdown([]plan.Plan{broken, nothing}); strings.Count(got, "<sub>") != 1 {
 		t.Errorf("a broken configuration is compared with nothing:\n%s", got)
 	}
 	unshared := shared
 	unshared.Shared = nil
-	if got := Markdown([]Plan{unshared}); strings.Contains(got, "\n\n\n#### ") {
+	if got := plan.Markdown([]plan.Plan{unshared}); strings.Contains(got, "\n\n\n#### ") {
 		t.Errorf("without shared files:\n%q", got)
 	}
 }
 
 func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, "`": 1, "``": 2, "``a```b`": 3, "`a`a`": 1} {
-		compare.CheckNamed(t, text, want, longestRun(text, '`'))
+		compare.CheckNamed(t, text, want, plan.LongestRun(text, '`'))
 	}
 }
 
 // TestWhetherItChanges checks Plan.Changes and the number of errors, for plans with and without changed apps.
 func TestWhetherItChanges(t *testing.T) {
-	var p Plan
-	p.add(App{App: "same"}, false)
+	var p plan.Plan
+	p.AddApp(plan.App{App: "same"}, false)
 	if p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v changes", p)
 	}
-	broken := Plan{Error: &rollout.InvalidError{Msg: "x"}}
+	broken := plan.Plan{Error: &rollout.InvalidError{Msg: "x"}}
 	if !broken.Changes() {
 		t.Error("a broken configuration is no change")
 	}
-	p.add(App{App: "a"}, true)
+	p.AddApp(plan.App{App: "a"}, true)
 	if !p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v", p)
 	}
-	p.add(App{App: "b", Error: rollout.ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
+	p.AddApp(plan.App{App: "b", Error: rollout.ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
 	if want := (rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"}); p.Errors != 1 || *p.Apps[1].Error != want {
 		t.Errorf("%+v", p)
 	}
@@ -408,31 +410,31 @@ func TestWhetherItChanges(t *testing.T) {
 
 // TestAnotherErrorIsNews checks that each render error counts as a change, and that the summary tells whether base has the same error.
 func TestAnotherErrorIsNews(t *testing.T) {
-	broken := Side{Err: os.ErrInvalid}
+	broken := plan.Side{Err: os.ErrInvalid}
 	const held = "cannot be rendered: the app would be held as it is"
 	for _, c := range []struct {
-		base Side
+		base plan.Side
 		want string
-	}{{broken, "cannot be rendered, and could not before"}, {Side{}, held}, {Side{Err: os.ErrExist}, held}} {
-		if a, changes := Of(Input{Now: now, Base: c.base, Head: broken}); !changes || a.Change != Invalid || a.Summary != c.want {
+	}{{broken, "cannot be rendered, and could not before"}, {plan.Side{}, held}, {plan.Side{Err: os.ErrExist}, held}} {
+		if a, changes := plan.Of(plan.Input{Now: now, Base: c.base, Head: broken}); !changes || a.Change != plan.Invalid || a.Summary != c.want {
 			t.Errorf("%+v, want %s", a, c.want)
 		}
 	}
 }
 
 func TestWords(t *testing.T) {
-	second, minute, hour := Span(time.Second), Span(time.Minute), Span(time.Hour)
+	second, minute, hour := plan.Span(time.Second), plan.Span(time.Minute), plan.Span(time.Hour)
 	for _, c := range []struct{ got, want string }{
-		{Short(30 * second), "30s"}, {Short(10 * minute), "10m"}, {Short(minute + second), "1m1s"}, {Short(hour), "1h"},
-		{Short(10 * hour), "10h"}, {Short(hour + 10*minute), "1h10m"}, {Short(hour + second), "1h0m1s"}, {Short(0), "0s"},
-		{Stage{}.Takes(), "-"}, {Stage{AtLeast: 1}.Takes(), "1ns"}, {Stage{Wait: "promotion"}.Takes(), "a promotion"},
-		{Stage{Wait: "promotion", Timeout: 1, OnTimeout: "abort"}.Takes(), "a promotion (1ns: abort)"},
-		{Stage{Wait: "time", Timeout: hour, AtLeast: minute}.Takes(), "1m"},
-		{Workload{}.Share(20), "20%"}, {Workload{Full: 100}.Share(20), "20%"}, {Workload{Full: 1000}.Share(20), "20/1000"},
-		{Workload{}.Sizing(), "0 pods"}, {Workload{Replicas: 1}.Sizing(), "1 pod"},
-		{Workload{Replicas: 2, Sized: "HPA"}.Sizing(), "2 pods (HPA)"},
-		{App{}.Cost(), ""}, {App{AtLeast: 1}.Cost(), "at least 1ns"}, {App{Gates: 1}.Cost(), "1 promotion"},
-		{App{AtLeast: minute, Gates: 2}.Cost(), "at least 1m, 2 promotions"}, {App{Gates: 3}.Cost(), "3 promotions"},
+		{plan.Short(30 * second), "30s"}, {plan.Short(10 * minute), "10m"}, {plan.Short(minute + second), "1m1s"}, {plan.Short(hour), "1h"},
+		{plan.Short(10 * hour), "10h"}, {plan.Short(hour + 10*minute), "1h10m"}, {plan.Short(hour + second), "1h0m1s"}, {plan.Short(0), "0s"},
+		{plan.Stage{}.Takes(), "-"}, {plan.Stage{AtLeast: 1}.Takes(), "1ns"}, {plan.Stage{Wait: "promotion"}.Takes(), "a promotion"},
+		{plan.Stage{Wait: "promotion", Timeout: 1, OnTimeout: "abort"}.Takes(), "a promotion (1ns: abort)"},
+		{plan.Stage{Wait: "time", Timeout: hour, AtLeast: minute}.Takes(), "1m"},
+		{plan.Workload{}.Share(20), "20%"}, {plan.Workload{Full: 100}.Share(20), "20%"}, {plan.Workload{Full: 1000}.Share(20), "20/1000"},
+		{plan.Workload{}.Sizing(), "0 pods"}, {plan.Workload{Replicas: 1}.Sizing(), "1 pod"},
+		{plan.Workload{Replicas: 2, Sized: "HPA"}.Sizing(), "2 pods (HPA)"},
+		{plan.App{}.Cost(), ""}, {plan.App{AtLeast: 1}.Cost(), "at least 1ns"}, {plan.App{Gates: 1}.Cost(), "1 promotion"},
+		{plan.App{AtLeast: minute, Gates: 2}.Cost(), "at least 1m, 2 promotions"}, {plan.App{Gates: 3}.Cost(), "3 promotions"},
 	} {
 		compare.Check(t, c.want, c.got)
 	}
@@ -440,13 +442,13 @@ func TestWords(t *testing.T) {
 
 // TestMoment checks that a time on another day has a weekday, and that a time six or more days away has a date instead.
 func TestMoment(t *testing.T) {
-	compare.Check(t, "unknown", Moment(time.Time{}, now))
+	compare.Check(t, "unknown", plan.Moment(time.Time{}, now))
 	for after, want := range map[time.Duration]string{
 		-1: "immediately", 0: "immediately", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
 		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
 		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
 	} {
-		compare.CheckNamed(t, "after "+after.String(), want, Moment(now.Add(after), now))
+		compare.CheckNamed(t, "after "+after.String(), want, plan.Moment(now.Add(after), now))
 	}
 }
 
@@ -477,9 +479,9 @@ func TestCohorts(t *testing.T) {
 			must(t, err)
 			return tree
 		}
-		s := Sides{Cluster: "prod", Now: now, Renderer: render.New(render.InProcess{})}
+		s := plan.Sides{Cluster: "prod", Now: now, Renderer: render.New(render.InProcess{})}
 		must(t, s.Read(tree("v1"), tree("v2")))
-		p := Plan{At: now}
+		p := plan.Plan{At: now}
 		must(t, p.Add(&s, func() error { return nil }))
 		var got []int
 		for i, c := range p.Cohorts {
@@ -493,7 +495,8 @@ func TestCohorts(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: cohorts of %v apps, want %v", name, got, tt.want)
 		}
-		if text := Markdown([]Plan{p}); strings.Contains(text, "- Cohort 1 of 3 takes `base/web.yaml` immediately: a") != (name == "defaults") {
+		if text := plan.Markdown([]plan.Plan{p}); strings.Contains(text,
+			"- Cohort 1 of 3 takes `base/web.yaml` immediately: a") != (name == "defaults") {
 			t.Errorf("%s: the comment is\n%s", name, text)
 		}
 	}

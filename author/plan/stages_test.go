@@ -1,10 +1,11 @@
-package plan
+package plan_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -14,19 +15,23 @@ import (
 // cluster before.
 func TestOrder(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	in := func(cluster string, apps ...App) Plan { return Plan{Cluster: cluster, At: noon, Apps: apps} }
-	shop := App{App: "shop", Change: Release, AtLeast: Span(10 * time.Minute)}
-	slow, fast := App{App: "shop", Change: Release, AtLeast: Span(25 * time.Minute)}, App{App: "till", Change: Fast}
+	in := func(cluster string, apps ...plan.App) plan.Plan {
+		return plan.Plan{Cluster: cluster, At: noon, Apps: apps}
+	}
+	shop := plan.App{App: "shop", Change: plan.Release, AtLeast: plan.Span(10 * time.Minute)}
+	slow, fast := plan.App{App: "shop", Change: plan.Release, AtLeast: plan.Span(25 * time.Minute)}, plan.App{App: "till", Change: plan.Fast}
 	f := &rollout.Fleet{Stages: []rollout.Stage{
 		{Name: "dev", Clusters: []string{"dev"}, Soak: 5 * time.Minute},
 		{Name: "staging", Clusters: []string{"eu", "us"}, Soak: time.Hour},
 		{Name: "prod", Clusters: []string{"a-prod"}, Approve: rollout.ApproveMerge},
 	}}
-	all := []Plan{
-		in("a-prod", App{App: "bad", Change: First}, App{App: "gone", Change: Gone}, App{App: "pay", Change: Apply}, shop, fast),
-		in("dev", shop, App{App: "bad", Change: Invalid}), in("eu", App{App: "bad", Change: Release}, shop), in("lab", shop), in("us", slow),
+	all := []plan.Plan{
+		in("a-prod", plan.App{App: "bad", Change: plan.First}, plan.App{App: "gone", Change: plan.Gone}, plan.App{App: "pay", Change: plan.Apply},
+			shop, fast),
+		in("dev", shop, plan.App{App: "bad", Change: plan.Invalid}), in("eu", plan.App{App: "bad", Change: plan.Release}, shop), in("lab", shop),
+		in("us", slow),
 	}
-	Order(all, f)
+	plan.Order(all, f)
 	seen := ""
 	for _, p := range all {
 		seen += p.Cluster + "\n"
@@ -58,26 +63,27 @@ till: 3 of 3 (prod), earliest: immediately
 func TestOrderDelaysSteps(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
-	shop := func() App {
-		return App{App: "shop", Change: Release, AtLeast: Span(10 * time.Minute), Begins: noon, Ends: in(45), Workloads: []Workload{{
-			Stages: []Stage{{AtLeast: Span(10 * time.Minute), Enters: noon}, {Enters: in(10)}, {Enters: in(45)}, {}}}}}
+	shop := func() plan.App {
+		return plan.App{App: "shop", Change: plan.Release, AtLeast: plan.Span(10 * time.Minute), Begins: noon, Ends: in(45),
+			Workloads: []plan.Workload{{
+				Stages: []plan.Stage{{AtLeast: plan.Span(10 * time.Minute), Enters: noon}, {Enters: in(10)}, {Enters: in(45)}, {}}}}}
 	}
 	f := &rollout.Fleet{Stages: []rollout.Stage{{Name: "dev", Clusters: []string{"dev"}, Soak: 20 * time.Minute},
 		{Name: "prod", Clusters: []string{"prod"}}}}
 	for name, c := range map[string]struct {
-		dev  App
+		dev  plan.App
 		want []time.Time
 	}{
 		"after dev":         {shop(), []time.Time{in(30), in(45), in(30), in(40), in(45), {}}},
-		"dev cannot be":     {App{App: "shop", Change: Invalid}, make([]time.Time, 6)},
-		"dev takes nothing": {App{App: "other", Change: Release}, []time.Time{noon, in(45), noon, in(10), in(45), {}}},
+		"dev cannot be":     {plan.App{App: "shop", Change: plan.Invalid}, make([]time.Time, 6)},
+		"dev takes nothing": {plan.App{App: "other", Change: plan.Release}, []time.Time{noon, in(45), noon, in(10), in(45), {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := []Plan{{Cluster: "dev", At: noon, Apps: []App{c.dev}}, {Cluster: "prod", At: noon, Apps: []App{shop()}}}
-			Order(all, f)
+			all := []plan.Plan{{Cluster: "dev", At: noon, Apps: []plan.App{c.dev}}, {Cluster: "prod", At: noon, Apps: []plan.App{shop()}}}
+			plan.Order(all, f)
 			is := all[1].Apps[0]
 			compare.Check(t, c.want, append([]time.Time{is.Begins, is.Ends},
-				rollout.Mapped(is.Workloads[0].Stages, func(s Stage) time.Time { return s.Enters })...))
+				rollout.Mapped(is.Workloads[0].Stages, func(s plan.Stage) time.Time { return s.Enters })...))
 		})
 	}
 }

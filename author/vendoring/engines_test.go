@@ -1,10 +1,11 @@
-package vendoring
+package vendoring_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -78,7 +79,7 @@ func TestFromEngines(t *testing.T) {
 				w.write(name, content)
 			}
 			for range 2 {
-				_, err := From(w.on())
+				_, err := vendoring.From(w.on())
 				must(t, err)
 			}
 			compare.Check(t, c.want, w.listed())
@@ -94,7 +95,7 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 	w := withoutGit(t)
 	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)
 	for _, isFirst := range []bool{true, false} {
-		said, err := From(w.on())
+		said, err := vendoring.From(w.on())
 		text := strings.Join(said, "\n")
 		compare.Contains(t, text, "left out all.yaml: HelmRelease redis uses HelmRepository charts, which is not",
 			"left out all.yaml: Kustomization base uses")
@@ -122,7 +123,7 @@ func TestFromEnginesRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			w.write("all.yaml", c.files)
-			_, err := From(w.on())
+			_, err := vendoring.From(w.on())
 			compare.Contains(t, fmt.Sprint(err), c.want)
 			compare.CheckNamed(t, "vendor.yaml", "", w.read("vendor.yaml"))
 		})

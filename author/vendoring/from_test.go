@@ -1,4 +1,4 @@
-package vendoring
+package vendoring_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -25,13 +26,13 @@ func TestRemote(t *testing.T) {
 		"ssh://git@git.example.com:7999/a/b.git/deploy?ref=v1":                       "ssh://git@git.example.com:7999/a/b.git v1 deploy",
 		"https://git.example.com/a/b/c":                                              "https://git.example.com/a/b/c  ",
 	} {
-		repo, ref, below := remote(entry)
-		if got := repo + " " + ref + " " + below; got != want || !isRemote(entry) {
+		repo, ref, below := vendoring.Remote(entry)
+		if got := repo + " " + ref + " " + below; got != want || !vendoring.IsRemote(entry) {
 			t.Errorf("%s: %q, want %q", entry, got, want)
 		}
 	}
 	for _, entry := range []string{"../base", "base.yaml", "github.com.yaml", "a/github.com", "x@y"} {
-		if isRemote(entry) {
+		if vendoring.IsRemote(entry) {
 			t.Errorf("%s is taken for remote", entry)
 		}
 	}
@@ -46,7 +47,7 @@ func TestFrom(t *testing.T) {
 	w.write("kustomization.yml", "# ours\nresources:\n- app.yaml # stays\n- "+w.gitURL+"//deploy/overlay?ref=main # theirs\n- \""+w.gitURL+
 		"//deploy?ref=main\"\ncomponents: [\""+w.gitURL+"?ref=main\"]\n"+
 		"helmCharts:\n- {name: redis, repo: http://"+w.host+"/charts, version: 20.1.5, releaseName: a}\n- {name: ours, releaseName: b}\n")
-	said, err := From(w.on())
+	said, err := vendoring.From(w.on())
 	must(t, err)
 	name := strings.TrimSuffix(filepath.Base(w.gitURL), ".git")
 	want := "# ours\nresources:\n- app.yaml # stays\n- vendor/" + name + "-deploy/overlay # theirs\n- \"vendor/" + name +
@@ -61,11 +62,11 @@ func TestFrom(t *testing.T) {
 		t.Errorf("there is %v", has)
 	}
 	before := w.read("vendor.yaml")
-	if said, err := From(w.on()); err != nil || len(said) > 0 {
+	if said, err := vendoring.From(w.on()); err != nil || len(said) > 0 {
 		t.Errorf("the second time: %v, error %v", said, err)
 	}
 	w.write("kustomization.yml", strings.Replace(want, "app.yaml", "https://github.com/org/repo?ref=v1", 1))
-	_, err = From(w.on())
+	_, err = vendoring.From(w.on())
 	must(t, err)
 	if after := w.read("vendor.yaml"); len(w.listed()) != 4 || !strings.HasPrefix(after, before) {
 		t.Errorf("vendor.yaml is\n%s", after)
@@ -84,7 +85,7 @@ func TestFromBesideOthers(t *testing.T) {
 		"{name: a, repo: https://example.com, version: 1.0.0}]\n"
 	w.write("kustomization.yml",
 		"resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\n"+charts)
-	_, err := From(w.on())
+	_, err := vendoring.From(w.on())
 	must(t, err)
 	compare.Check(t, "resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\n"+charts, w.has()["kustomization.yml"])
 	if after := w.read("vendor.yaml"); !strings.HasPrefix(after, before+"\n- ") {
@@ -127,7 +128,7 @@ transformers:
 helmCharts:
 - {name: a, releaseName: a, valuesFile: `+raw+`config/v.yaml}
 `)
-	said, err := From(w.on())
+	said, err := vendoring.From(w.on())
 	must(t, err)
 	compare.Check(t, `commonAnnotations: {docs: "https://example.com/docs.yaml"}
 resources:
@@ -196,7 +197,7 @@ func TestFromRefuses(t *testing.T) {
 			w.write("kustomization.yml", c.kustomization)
 		}
 		before := w.has()
-		_, err := From(w.on())
+		_, err := vendoring.From(w.on())
 		var invalid *rollout.InvalidError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &invalid) && invalid.Fix == "" {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)

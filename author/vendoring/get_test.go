@@ -1,4 +1,4 @@
-package vendoring
+package vendoring_test
 
 import (
 	"net/http"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/author/vendoring"
 )
 
 // TestServers checks that a server that hangs causes an error, and that a slow server causes no error. The error for
@@ -38,14 +40,14 @@ func TestServers(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(hung)
-	g := &Getter{Silence: 500 * time.Millisecond}
+	g := &vendoring.Getter{Silence: 500 * time.Millisecond}
 	for path, want := range map[string]string{
 		"/hangs": "the response has stopped", "/hangs-in-the-middle": "the response has stopped", "/slow": "",
 		"/file": "it redirects to file://", "/metadata": "it redirects to http://169.254.169.254, which gets no request",
 	} {
-		a, err := g.get(t.Context(), server.URL+path, "", "")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || want == "" && len(a.body) != 8 {
-			t.Errorf("%s: %q, error %v, want %q", path, a.body, err, want)
+		a, err := g.Get(t.Context(), server.URL+path, "", "")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || want == "" && len(a.Body()) != 8 {
+			t.Errorf("%s: %q, error %v, want %q", path, a.Body(), err, want)
 		}
 	}
 	w := newWorld(t)

@@ -1,4 +1,4 @@
-package vendoring
+package vendoring_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
@@ -21,7 +22,7 @@ func TestWorkingCopy(t *testing.T) {
 	}
 	repo := gittest.New(t)
 	head := repo.CommitFiles("first", map[string]string{"a/vendor.yaml": "x\n", ".gitignore": "*.log\n", "a/gone.txt": "x\n"})
-	w := WorkingCopy(filepath.Join(repo.Work, "a"))
+	w := vendoring.WorkingCopy(filepath.Join(repo.Work, "a"))
 	commit := func() string {
 		t.Helper()
 		id, err := w.Commit(t.Context(), "vendored", "Vendor: x")
@@ -47,7 +48,7 @@ func TestWorkingCopy(t *testing.T) {
 	}
 	must(t, w.Push(t.Context(), second, "vendored"))
 	compare.CheckNamed(t, "its parent", head, repo.InBare("rev-parse", "vendored^"))
-	if _, err := WorkingCopy(t.TempDir()).Commit(t.Context(), "x", "x"); err == nil {
+	if _, err := vendoring.WorkingCopy(t.TempDir()).Commit(t.Context(), "x", "x"); err == nil {
 		t.Error("a folder that is no clone")
 	}
 }

@@ -1,4 +1,4 @@
-package vendoring
+package vendoring_test
 
 import (
 	"bytes"

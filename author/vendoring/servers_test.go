@@ -1,18 +1,17 @@
-package vendoring
+package vendoring_test
 
 import (
 	"archive/tar"
 	"bytes"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -20,12 +19,12 @@ import (
 
 // TestBounds checks that an archive exactly at the bounds of bytes, entries and path lengths is accepted.
 func TestBounds(t *testing.T) {
-	most := make([]entry, 0, maxEntries)
-	for i := range maxEntries - 1 {
+	most := make([]entry, 0, 5000)
+	for i := range 5000 - 1 {
 		most = append(most, special(fmt.Sprintf("d%d/", i), tar.TypeDir, ""))
 	}
-	half := strings.Repeat("x", maxBytes/2)
-	long := strings.Repeat("a/", maxPath/2-1) + "bc"
+	half := strings.Repeat("x", 20<<20/2)
+	long := strings.Repeat("a/", 1000/2-1) + "bc"
 	for name, c := range map[string]struct {
 		archive []byte
 		want    int
@@ -37,7 +36,7 @@ func TestBounds(t *testing.T) {
 			PAXRecords: map[string]string{"comment": "1f2e"}}, ""}, special("./", tar.TypeDir, ""), plain("./a", "x")), 1},
 		"names that differ": {packed(t, plain("a/git~1a", "x"), plain("a/.github/x", "x"), plain("a/x.git", "x"), plain("b/x", "y")), 4},
 	} {
-		if all, err := unzip(c.archive); err != nil || len(all) != c.want {
+		if all, err := vendoring.Unzip(c.archive); err != nil || len(all) != c.want {
 			t.Errorf("%s: %d files, error %v, want %d", name, len(all), err, c.want)
 		}
 	}
@@ -46,15 +45,15 @@ func TestBounds(t *testing.T) {
 // TestTheSameTree checks that different sets of files have different digests.
 func TestTheSameTree(t *testing.T) {
 	seen := map[string]int{}
-	for i, f := range []files{
+	for i, f := range []vendoring.Files{
 		{"a": []byte("x")}, {"a": []byte("y")}, {"b": []byte("x")}, {"a": []byte("x"), "b": nil}, {"a": nil, "b": []byte("x")}, {},
 	} {
-		if other, known := seen[f.tree()]; known {
+		if other, known := seen[f.Tree()]; known {
 			t.Errorf("sets %d and %d have one digest", other, i)
 		}
-		seen[f.tree()] = i
+		seen[f.Tree()] = i
 	}
-	if one, other := (files{"a": []byte("x"), "b": nil}), (files{"b": {}, "a": []byte("x")}); one.tree() != other.tree() {
+	if one, other := (vendoring.Files{"a": []byte("x"), "b": nil}), (vendoring.Files{"b": {}, "a": []byte("x")}); one.Tree() != other.Tree() {
 		t.Error("the order counts")
 	}
 }
@@ -65,7 +64,7 @@ func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []string
 		wants     string
-		locked    *Pin
+		locked    *vendoring.Pin
 		want, err string
 	}{
 		"the newest is first":        {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
@@ -76,35 +75,22 @@ func TestNewest(t *testing.T) {
 		"one before the newest":      {[]string{"1.1.0-rc.1", "1.0.0", "1.1.0-rc.2"}, ">=1.0.0-0", nil, "1.1.0-rc.2", ""},
 		"none before the newest":     {[]string{"1.1.0-rc.1", "1.0.0"}, "^1", nil, "1.0.0", ""},
 		"short ones":                 {[]string{"v1", "v1.2", "v1.1.9", "v2"}, "1.x", nil, "v1.2", ""},
-		"the locked one":             {[]string{"1.0.0", "1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "1.0.0", ""},
-		"the locked one has gone":    {[]string{"1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "", "version 1.0.0, which is locked, is not there"},
-		"nothing in the range":       {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
-		"neither version nor range":  {[]string{"1.0.0"}, "stable", nil, "", `"stable" is neither a version nor a range of versions`},
+		"the locked one":             {[]string{"1.0.0", "1.1.0"}, "^1", &vendoring.Pin{Version: "1.0.0"}, "1.0.0", ""},
+		"the locked one has gone": {[]string{"1.1.0"}, "^1", &vendoring.Pin{Version: "1.0.0"}, "",
+			"version 1.0.0, which is locked, is not there"},
+		"nothing in the range":      {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
+		"neither version nor range": {[]string{"1.0.0"}, "stable", nil, "", `"stable" is neither a version nor a range of versions`},
 	} {
-		got, err := newest(c.versions, c.wants, c.locked)
+		got, err := vendoring.Newest(c.versions, c.wants, c.locked)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, error %v, want %q %s", name, got, err, c.want, c.err)
 		}
 	}
 }
 
-// bench starts a server at 127.0.0.1. It returns a Getter that has Ann's credentials for the server, and the server's host.
-func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
-	t.Helper()
-	server := httptest.NewServer(serve)
-	t.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "http://")
-	return &Getter{Login: func(of string) (string, string) {
-		if of == host {
-			return "ann", "secret"
-		}
-		return "", ""
-	}}, host
-}
-
 // TestGet checks that the client follows few redirects, and only to https. The response size is limited. No error has a URL's query.
 func TestGet(t *testing.T) {
-	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
+	g, host := vendoring.Bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
 		case err == nil && n > 0:
 			http.Redirect(to, req, fmt.Sprintf("/hops/%d?token=secret", n-1), http.StatusFound)
@@ -116,7 +102,7 @@ func TestGet(t *testing.T) {
 			to.Header().Set("Content-Length", "10")
 			_, _ = to.Write([]byte("x"))
 		case req.URL.Path == "/full", req.URL.Path == "/more":
-			_, _ = to.Write(bytes.Repeat([]byte("x"), maxAnswer))
+			_, _ = to.Write(bytes.Repeat([]byte("x"), 64<<20))
 			if req.URL.Path == "/more" {
 				_, _ = to.Write([]byte("x"))
 			}
@@ -126,137 +112,27 @@ func TestGet(t *testing.T) {
 		"/hops/0": "", "/hops/10": "", "/hops/11": "too many redirects", "/plain": "to http://charts.example.com, which gets no request",
 		"/cut": "unexpected EOF", "/full": "", "/more": "is more than 64 MiB",
 	} {
-		a, err := g.get(t.Context(), "http://"+host+path+"?token=secret", "", "text/x")
+		a, err := g.Get(t.Context(), "http://"+host+path+"?token=secret", "", "text/x")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", path, err, want)
 		}
 		if err != nil && (strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), host+path+": ")) {
 			t.Errorf("%s: the error is %v", path, err)
 		}
-		if err == nil && strings.HasPrefix(path, "/hops") && (string(a.body) != "text/x" || a.status != http.StatusOK) {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+		if err == nil && strings.HasPrefix(path, "/hops") && (string(a.Body()) != "text/x" || a.Status() != http.StatusOK) {
+			t.Errorf("%s: %d %s", path, a.Status(), a.Body())
 		}
 	}
-	if _, err := g.get(t.Context(), "http://127.0.0.1:1/x?token=secret", "", ""); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := g.Get(t.Context(), "http://127.0.0.1:1/x?token=secret", "", ""); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server is there: %v", err)
 	}
-	if _, err := g.get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is not an address`) {
+	if _, err := g.Get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is not an address`) {
 		t.Errorf("no address: %v", err)
 	}
 	used := false
-	g.Client = &http.Client{Transport: transport(func(*http.Request) { used = true })}
-	if _, err := g.get(t.Context(), "https://charts.example.com/x", "", ""); err != nil || !used {
+	g.Client = &http.Client{Transport: vendoring.Transport(func(*http.Request) { used = true })}
+	if _, err := g.Get(t.Context(), "https://charts.example.com/x", "", ""); err != nil || !used {
 		t.Errorf("its own client is used: %t, error %v", used, err)
-	}
-}
-
-// transport is an http.RoundTripper whose responses are empty.
-type transport func(*http.Request)
-
-func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	f(req)
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
-}
-
-// TestCredentialsOfRegistries checks that the client sends a password or a token, as the registry requires. If the
-// token server returns no token, the client returns an error and sends no further requests.
-func TestCredentialsOfRegistries(t *testing.T) {
-	basic := "Basic " + encoded("ann:secret")
-	for name, c := range map[string]struct {
-		challenge, given, accepts, want string
-		asked                           int
-	}{
-		"a password":             {`Basic realm="x"`, "", basic, "", 3},
-		"a token":                {`Bearer realm="http://HOST/token",service="s",scope="a b"`, `{"token": "t"}`, "Bearer t", "", 4},
-		"a token of two names":   {`Bearer realm="http://HOST/token"`, `{"access_token": "a"}`, "Bearer a", "", 4},
-		"the first of two":       {`bearer realm="http://HOST/token"`, `{"token": "t", "access_token": "a"}`, "Bearer t", "", 4},
-		"one that does not help": {`Bearer realm="http://HOST/token"`, `{"token": "t"}`, "Bearer other", "answers 401", 3},
-		"none":                   {`Bearer realm="http://HOST/token"`, `{}`, "", "gives no token for HOST (it answers 200)", 2},
-		"no JSON":                {`Bearer realm="http://HOST/token"`, `<html>`, "", "gives no token", 2},
-		"one that is refused":    {`Bearer realm="http://HOST/refused"`, ``, "", "gives no token for HOST (it answers 403)", 2},
-		"another network":        {`Bearer realm="http://auth.example.com/token"`, ``, "", "its address does not use https", 1},
-		"an unknown kind":        {`Negotiate realm="http://HOST/token"`, `{"token": "t"}`, "", "of a kind that is not known", 1},
-		"no realm":               {`Bearer service="s"`, ``, "", "of a kind that is not known", 1},
-		"nothing is wanted":      {``, ``, "", "", 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := 0
-			var query url.Values
-			g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
-				asked++
-				switch who := req.Header.Get("Authorization"); {
-				case req.URL.Path == "/refused":
-					to.WriteHeader(http.StatusForbidden)
-				case req.URL.Path == "/token":
-					query = req.URL.Query()
-					if who == basic {
-						_, _ = to.Write([]byte(c.given))
-					}
-				case c.challenge != "" && (who == "" || who != c.accepts):
-					to.Header().Set("WWW-Authenticate", strings.ReplaceAll(c.challenge, "HOST", req.Host))
-					to.WriteHeader(http.StatusUnauthorized)
-				}
-			})
-			token := ""
-			_, err := g.registry(t.Context(), host, "/v2/a", "", &token)
-			if err == nil {
-				_, err = g.registry(t.Context(), host, "/v2/b", "", &token)
-			}
-			want := strings.ReplaceAll(c.want, "HOST", host)
-			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || asked != c.asked {
-				t.Errorf("asked %d times, error %v, want %d and %s", asked, err, c.asked, want)
-			}
-			if err == nil && token != c.accepts {
-				t.Errorf("the token is %q", token)
-			}
-			if name == "a token" && (query.Get("service") != "s" || query.Get("scope") != "a b") || name == "none" && len(query) > 0 {
-				t.Errorf("asked for %v", query)
-			}
-		})
-	}
-	compare.CheckNamed(t, "no credentials", "", (&Getter{}).basic("x"))
-	for who, told := range map[[2]string]bool{{"", ""}: false, {"", "token"}: true, {"ann", ""}: true, {"ann", "x"}: true} {
-		g := &Getter{Login: func(string) (string, string) { return who[0], who[1] }}
-		if got := g.basic("x"); (got != "") != told {
-			t.Errorf("%q is told as %q", who, got)
-		}
-	}
-}
-
-// TestManyTags checks that the client reads all pages of a registry's tag list, but only pages of the same repository.
-func TestManyTags(t *testing.T) {
-	for name, c := range map[string]struct{ link, want string }{
-		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
-		"one by a whole URL":   {`<http://HOST/v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
-		"no further page":      {``, "1.0.0"},
-		"another repository's": {`</v2/a/c/tags/list?last=1.0.0>; rel="next"`, "1.0.0"},
-		"half of a link":       {`</v2/a/b/tags/list?last=1.0.0`, "1.0.0"},
-	} {
-		g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
-			if req.URL.Query().Get("last") != "" {
-				_, _ = to.Write([]byte(`{"tags": ["1.2.0_b"]}`))
-				return
-			}
-			if req.URL.Query().Get("n") != "1000" {
-				t.Errorf("%s: asked for %s", name, req.URL)
-			}
-			to.Header().Set("Link", strings.ReplaceAll(c.link, "HOST", req.Host))
-			_, _ = to.Write([]byte(`{"tags": ["1.0.0"]}`))
-		})
-		token := ""
-		if got, err := g.tagged(t.Context(), host, "/v2/a/b", "^1", nil, &token); err != nil || got != c.want {
-			t.Errorf("%s: %q, error %v, want %q", name, got, err, c.want)
-		}
-	}
-	pages := 0
-	g, host := bench(t, func(to http.ResponseWriter, _ *http.Request) {
-		pages++
-		to.Header().Set("Link", `</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`)
-		_, _ = to.Write([]byte(`{"tags": ["1.0.0"]}`))
-	})
-	token := ""
-	if got, err := g.tagged(t.Context(), host, "/v2/a/b", "^1", nil, &token); err != nil || got != "1.0.0" || pages != 50 {
-		t.Errorf("a registry without an end: %q after %d pages, error %v", got, pages, err)
 	}
 }
 
@@ -275,7 +151,7 @@ func TestWhatServersSay(t *testing.T) {
 	}{
 		"a whole address": {redis, index("urls: [http://HOST/charts/redis-20.1.4.tgz]"), ""},
 		"a digest with its kind": {redis, func(w *world) {
-			w.index("urls: [redis-20.1.4.tgz], digest: " + digest(w.answers["/charts/redis-20.1.4.tgz"]))
+			w.index("urls: [redis-20.1.4.tgz], digest: " + vendoring.Digest(w.answers["/charts/redis-20.1.4.tgz"]))
 		}, ""},
 		"no address":               {redis, index("urls: []"), "version 20.1.4 has no address"},
 		"an address that is none":  {redis, index(`urls: ["::"]`), "the address of version 20.1.4 is none"},
@@ -396,8 +272,8 @@ func TestFoldersApart(t *testing.T) {
 		is   bool
 	}{{[]string{"a", "a"}, false}, {[]string{"a", "a/b"}, false}, {[]string{"a/b", "a"}, false}, {[]string{"a", "ab"}, true},
 		{[]string{"b", "c", "b/d"}, false}} {
-		pins := rollout.Mapped(c.into, func(into string) Pin { return Pin{Into: into} })
-		if err := apart(w.on(), pins, nil); (err == nil) != c.is {
+		pins := rollout.Mapped(c.into, func(into string) vendoring.Pin { return vendoring.Pin{Into: into} })
+		if err := vendoring.Apart(w.on(), pins, nil); (err == nil) != c.is {
 			t.Errorf("%v: error %v", c.into, err)
 		}
 	}
@@ -407,14 +283,14 @@ func TestFoldersApart(t *testing.T) {
 // DOCKER_CONFIG may name another folder for docker's file. An unreadable file counts as empty.
 func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
-	auth := func(who string) string { return `{"auth": "` + encoded(who) + `"}` }
+	auth := func(who string) string { return `{"auth": "` + vendoring.Encoded(who) + `"}` }
 	put(t, filepath.Join(home, ".config/helm/registry/config.json"), `{"auths": {"a.example.com": `+auth("helm:1")+
 		`, "b.example.com": `+auth("helm:2")+`, "c.example.com": {"auth": "%"}}}`, 0o600)
 	put(t, filepath.Join(elsewhere, "config.json"),
 		`{"auths": {"https://b.example.com/v2/": `+auth("docker:3")+`, "a.example.com": {}}}`, 0o600)
 	put(t, filepath.Join(home, ".docker/config.json"), `{"auths": {`, 0o600)
 	for folder, ofB := range map[string]string{elsewhere: "docker 3", "": "helm 2"} {
-		login := Logins(home, func(name string) string { return map[string]string{"DOCKER_CONFIG": folder}[name] })
+		login := vendoring.Logins(home, func(name string) string { return map[string]string{"DOCKER_CONFIG": folder}[name] })
 		checkLogins(t, login, map[string]string{"a.example.com": "helm 1", "b.example.com": ofB, "c.example.com": " "})
 	}
 }
@@ -425,22 +301,5 @@ func TestRefsAreNames(t *testing.T) {
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
 		w.vendor(fmt.Sprintf("- git: {url: %s, ref: %q}\n  into: base\n", w.git.HTTP(gittest.HTTPOptions{}).URL, ref))
 		w.update("", "is not a tag, branch or commit")
-	}
-}
-
-// TestAddresses checks that an invalid address of a repository or registry is refused without a request.
-func TestAddresses(t *testing.T) {
-	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
-	for _, repo := range []string{"charts", "::", "http:///charts", ""} {
-		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil, nil)
-		if err == nil || !strings.Contains(err.Error(), "the repository is not an address") {
-			t.Errorf("%q: error %v", repo, err)
-		}
-	}
-	for _, address := range []string{"https://example.com/a", "oci:///a", "oci://example.com", "oci://example.com/", "::"} {
-		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil, nil); err == nil ||
-			!strings.Contains(err.Error(), "not of the form oci://host/path") {
-			t.Errorf("%q: error %v", address, err)
-		}
 	}
 }

@@ -1,11 +1,10 @@
-package vendoring
+package vendoring_test
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -64,7 +64,7 @@ func special(name string, kind byte, to string) entry {
 
 // TestMaliciousArchives checks that an archive is refused if it is too large, or has entries other than regular files and folders.
 func TestMaliciousArchives(t *testing.T) {
-	many := make([]entry, maxEntries+1)
+	many := make([]entry, 5000+1)
 	for i := range many {
 		many[i] = special(fmt.Sprintf("d%d/", i), tar.TypeDir, "")
 	}
@@ -80,7 +80,7 @@ func TestMaliciousArchives(t *testing.T) {
 		"a drive":                      {packed(t, plain("C:/a", "x")), "not below the archive's folder"},
 		"a line end in a path":         {packed(t, plain("a\nb", "x")), "not below the archive's folder"},
 		"a path that is no UTF-8":      {packed(t, plain("a\xff", "x")), "not below the archive's folder"},
-		"a path of a letter too many":  {packed(t, plain(strings.Repeat("a/", maxPath/2-1)+"abc", "x")), "not below the archive's folder"},
+		"a path of a letter too many":  {packed(t, plain(strings.Repeat("a/", 1000/2-1)+"abc", "x")), "not below the archive's folder"},
 		"a symlink":                    {packed(t, special("a", tar.TypeSymlink, "/etc")), "no plain file"},
 		"a file behind a symlink":      {packed(t, special("a", tar.TypeSymlink, ".."), plain("a/b", "x")), "no plain file"},
 		"a hard link":                  {packed(t, special("a", tar.TypeLink, "/etc/passwd")), "no plain file"},
@@ -102,22 +102,22 @@ func TestMaliciousArchives(t *testing.T) {
 		"two files of one name":        {packed(t, plain("a/B", "x"), plain("a/b", "y")), "cannot both exist on every file system"},
 		"two folders of one name":      {packed(t, plain("a/x", "x"), plain("A/y", "y")), "cannot both exist on every file system"},
 		"a file that is a folder":      {packed(t, plain("a", "x"), plain("a/b", "y")), "cannot both exist on every file system"},
-		"a bomb":                       {packed(t, plain("a", strings.Repeat("\x00", maxBytes+1))), "more than 20 MiB"},
-		"a bomb of several": {packed(t, plain("a", strings.Repeat("\x00", maxBytes/2)),
-			plain("b", strings.Repeat("\x00", maxBytes/2+1))), "more than 20 MiB"},
+		"a bomb":                       {packed(t, plain("a", strings.Repeat("\x00", 20<<20+1))), "more than 20 MiB"},
+		"a bomb of several": {packed(t, plain("a", strings.Repeat("\x00", 20<<20/2)),
+			plain("b", strings.Repeat("\x00", 20<<20/2+1))), "more than 20 MiB"},
 		"too many":    {packed(t, many...), "more than 5000 files"},
 		"nothing":     {packed(t), "has no file"},
 		"half of one": {good[:len(good)/2], "cannot be unpacked"},
 		"no archive":  {[]byte("<html>"), "is not a .tar.gz archive"},
 	} {
-		if all, err := unzip(c.archive); err == nil || !strings.Contains(err.Error(), c.want) {
+		if all, err := vendoring.Unzip(c.archive); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %d files, error %v, want %s", name, len(all), err, c.want)
 		}
 	}
-	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"),
+	all, err := vendoring.Unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"),
 		plain("a/.helmignore", "y")))
 	must(t, err)
-	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
+	compare.Check(t, vendoring.Files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
 // world is a chart repository, a registry with tokens, and a Git server. answers has the HTTP servers' responses, by path.
@@ -129,7 +129,7 @@ type world struct {
 	git     *gittest.Repo
 	gitURL  string
 	dir     string
-	getter  *Getter
+	getter  *vendoring.Getter
 }
 
 func newWorld(t *testing.T) *world {
@@ -147,7 +147,7 @@ func newWorld(t *testing.T) *world {
 // withoutGit returns a world without a vendor.yaml and without a Git server, which is slow to start.
 func withoutGit(t *testing.T) *world {
 	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
-	w.getter, w.host = bench(t, w.ServeHTTP)
+	w.getter, w.host = vendoring.Bench(t, w.ServeHTTP)
 	w.chart("redis", "20.1.4", "a: 1\n")
 	w.chart("redis", "20.1.5", "a: 2\n")
 	w.chart("redis", "21.0.0", "a: 3\n")
@@ -222,9 +222,6 @@ func (w *world) index(more string) {
 	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
 }
 
-// encoded returns a text as base64.
-func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-
 func (w *world) chart(name, version, values string) {
 	file := "/charts/" + name + "-" + version + ".tgz"
 	w.answers[file] = packed(w.t, plain(name+"/Chart.yaml", "name: "+name+"\nversion: "+version+"\n"), plain(name+"/values.yaml", values))
@@ -233,7 +230,7 @@ func (w *world) chart(name, version, values string) {
 		index = []byte("entries:\n  redis:\n")
 	}
 	w.answers["/charts/index.yaml"] = fmt.Appendf(index, "  - {version: %s, urls: [%s], digest: %s}\n", version, file[len("/charts/"):],
-		strings.TrimPrefix(digest(w.answers[file]), "sha256:"))
+		strings.TrimPrefix(vendoring.Digest(w.answers[file]), "sha256:"))
 }
 
 func (w *world) artifact(name, tag string, archive []byte) { w.signed(name, tag, archive, []byte("x")) }
@@ -241,10 +238,10 @@ func (w *world) artifact(name, tag string, archive []byte) { w.signed(name, tag,
 func (w *world) signed(name, tag string, archive, prov []byte) {
 	m := fmt.Appendf(nil,
 		`{"layers": [{"mediaType": %q, "digest": %q}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`,
-		provenanceType, digest(prov), digest(archive))
+		"application/vnd.cncf.helm.chart.provenance.v1.prov", vendoring.Digest(prov), vendoring.Digest(archive))
 	w.answers["/v2/"+name+"/manifests/"+tag] = m
-	w.answers["/v2/"+name+"/blobs/"+digest(prov)] = prov
-	w.answers["/v2/"+name+"/blobs/"+digest(archive)] = archive
+	w.answers["/v2/"+name+"/blobs/"+vendoring.Digest(prov)] = prov
+	w.answers["/v2/"+name+"/blobs/"+vendoring.Digest(archive)] = archive
 	var list struct{ Tags []string }
 	_ = json.Unmarshal(w.answers["/v2/"+name+"/tags/list"], &list)
 	w.answers["/v2/"+name+"/tags/list"], _ = json.Marshal(map[string]any{"tags": append(list.Tags, tag)})
@@ -252,7 +249,7 @@ func (w *world) signed(name, tag string, archive, prov []byte) {
 
 func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 	w.asked = append(w.asked, req.URL.Path)
-	basic := "Basic " + encoded("ann:secret")
+	basic := "Basic " + vendoring.Encoded("ann:secret")
 	switch who := req.Header.Get("Authorization"); {
 	case req.URL.Path == "/token" && who == basic && req.URL.Query().Get("service") == "s" &&
 		strings.HasPrefix(req.URL.Query().Get("scope"), "repository:"):
@@ -295,7 +292,7 @@ func (w *world) update(name string, words ...string) {
 
 func (w *world) wrong() []string {
 	w.t.Helper()
-	wrong, err := Check(w.on())
+	wrong, err := vendoring.Check(w.on())
 	must(w.t, err)
 	return wrong
 }
@@ -303,7 +300,7 @@ func (w *world) wrong() []string {
 // has returns the files in the world's folder except vendor.yaml.
 func (w *world) has() map[string]string {
 	w.t.Helper()
-	all, err := onDisk(w.on(), ".")
+	all, err := vendoring.OnDisk(w.on(), ".")
 	must(w.t, err)
 	out := map[string]string{}
 	for name, content := range all {
@@ -339,7 +336,7 @@ func TestUpdate(t *testing.T) {
 		w.read("podinfo/podinfo.yaml") != "v: 6.10.1\n" {
 		t.Errorf("after an update of redis: %v", w.has())
 	}
-	w.update(All)
+	w.update(vendoring.All)
 	if w.read("podinfo/podinfo.yaml") != "v: 7\n" {
 		t.Errorf("after an update of all: %v", w.has())
 	}
@@ -354,7 +351,7 @@ func TestFlat(t *testing.T) {
 	w.update("")
 	w.chart("redis", "20.1.6", "a: 6\n")
 	for range 2 {
-		w.update(All)
+		w.update(vendoring.All)
 	}
 	got := w.has()
 	delete(got, "vendor.lock")
@@ -386,7 +383,7 @@ func TestMoved(t *testing.T) {
 			c.move(w)
 			w.update("", "has moved", "--update=", c.want)
 			compare.CheckNamed(t, "something was written", before, w.has())
-			w.update(All)
+			w.update(vendoring.All)
 		})
 	}
 }
@@ -447,7 +444,7 @@ func TestRefused(t *testing.T) {
 			func(w *world) { w.answers[archive] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
 		"another layer than its digest": {podinfo, func(w *world) {
 			w.artifact("manifests/podinfo", "6.9.0", []byte("x"))
-			w.answers["/v2/manifests/podinfo/blobs/"+digest([]byte("x"))] = []byte("y")
+			w.answers["/v2/manifests/podinfo/blobs/"+vendoring.Digest([]byte("x"))] = []byte("y")
 		}, "and its manifest says"},
 		"another chart":                 {redis("20.1.4"), repacked(chart("evil")), "does not have the chart redis 20.1.4"},
 		"files beside the chart":        {redis("20.1.4"), repacked(chart("redis"), plain("x", "")), "outside of the folder redis"},
@@ -517,8 +514,8 @@ func checkLogins(t *testing.T, login func(host string) (user, password string), 
 func TestLogins(t *testing.T) {
 	home := t.TempDir()
 	put(t, filepath.Join(home, ".docker/config.json"),
-		`{"auths": {"https://index.docker.io/v1/": {"auth": "`+encoded("ann:a:b")+`"}, "ghcr.io": {}}}`, 0o600)
-	checkLogins(t, Logins(home, func(string) string { return "" }),
+		`{"auths": {"https://index.docker.io/v1/": {"auth": "`+vendoring.Encoded("ann:a:b")+`"}, "ghcr.io": {}}}`, 0o600)
+	checkLogins(t, vendoring.Logins(home, func(string) string { return "" }),
 		map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "})
 }
 
@@ -536,10 +533,10 @@ func TestLoginsOfHelpers(t *testing.T) {
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	put(t, filepath.Join(home, ".docker/config.json"), `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad",
 		"m.example.com": "missing", "p.example.com": "../one"},
-		"auths": {"a.example.com": {}, "f.example.com": {"auth": "`+encoded("eve:file")+`"}}}`, 0o600)
+		"auths": {"a.example.com": {}, "f.example.com": {"auth": "`+vendoring.Encoded("eve:file")+`"}}}`, 0o600)
 	put(t, filepath.Join(home, ".config/helm/registry/config.json"),
 		`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`, 0o600)
-	checkLogins(t, Logins(home, func(string) string { return "" }), map[string]string{
+	checkLogins(t, vendoring.Logins(home, func(string) string { return "" }), map[string]string{
 		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ",
 		"p.example.com": " ", "c.example.com": "bob kept", "t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ",
 		"index.docker.io": "bob kept", "registry-1.docker.io": "bob kept", // Docker Hub's hosts have the password of docker.io
@@ -555,6 +552,6 @@ func TestLoggedInByAHelper(t *testing.T) {
 	put(t, filepath.Join(home, ".docker/config.json"), `{"credHelpers": {"`+w.host+`": "one"}}`, 0o600)
 	w.getter.Login = func(string) (string, string) { return "", "" }
 	w.update("", "answers 403")
-	w.getter.Login = Logins(home, func(string) string { return "" })
+	w.getter.Login = vendoring.Logins(home, func(string) string { return "" })
 	w.update("")
 }

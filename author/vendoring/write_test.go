@@ -1,4 +1,4 @@
-package vendoring
+package vendoring_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
@@ -19,7 +20,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
 	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
 	w.chart("redis", "20.1.6", "a: 6\n")
-	w.update(All)
+	w.update(vendoring.All)
 	want, after := w.has(), w.copied(t).dir
 	restore := func(from, folder string) {
 		t.Helper()
@@ -40,8 +41,8 @@ func TestEndedInTheMiddle(t *testing.T) {
 		restore(before, "charts")
 		restore(states[n/9], "charts/redis-20.1.6")
 		w.write("vendor.lock", lock)
-		must(t, os.CopyFS(filepath.Join(w.dir, staging, "1"), os.DirFS(filepath.Join(before, "base"))))
-		w.update(All)
+		must(t, os.CopyFS(filepath.Join(w.dir, ".vendor-new", "1"), os.DirFS(filepath.Join(before, "base"))))
+		w.update(vendoring.All)
 		compare.CheckNamed(t, fmt.Sprintf("from state %d", n), want, w.has())
 	}
 }
@@ -55,7 +56,7 @@ func TestNothingIsChangedHalf(t *testing.T) {
 		"- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: out/podinfo\n")
 	out, before := filepath.Join(w.dir, "out"), w.has()
 	must(t, os.Symlink(t.TempDir(), out))
-	w.update(All, "nothing was changed: out/podinfo: ", "path escapes")
+	w.update(vendoring.All, "nothing was changed: out/podinfo: ", "path escapes")
 	must(t, os.Remove(out))
 	compare.Check(t, before, w.has())
 }
@@ -65,7 +66,7 @@ func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
 	for _, want := range []string{"charts/redis-20.1.5", "charts/redis-20.1.5 charts/redis-20.1.6"} {
-		w.update(All)
+		w.update(vendoring.All)
 		found, _ := filepath.Glob(filepath.Join(w.dir, "charts/*"))
 		compare.Check(t, want, strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""))
 		w.chart("redis", "20.1.6", "a: 6\n")
@@ -78,8 +79,8 @@ func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
 	w.write("base/base.yaml", "base: evil\n")
-	good, bad := files{"base.yaml": []byte("base: 1\n")}, files{"base.yaml": []byte("base: evil\n")}
-	w.write("vendor.lock", strings.Replace(w.read("vendor.lock"), good.tree(), bad.tree(), 1))
+	good, bad := vendoring.Files{"base.yaml": []byte("base: 1\n")}, vendoring.Files{"base.yaml": []byte("base: evil\n")}
+	w.write("vendor.lock", strings.Replace(w.read("vendor.lock"), good.Tree(), bad.Tree(), 1))
 	if wrong := w.wrong(); len(wrong) > 0 {
 		t.Fatalf("the lock was to be forged: %v", wrong)
 	}
@@ -94,7 +95,7 @@ func TestFolders(t *testing.T) {
 	for _, at := range []string{"base", "base/x/y", "charts/redis-20.1.5/redis", "charts", "charts/own", "basement", ".git/x"} {
 		w.write(filepath.Join(at, "vendor.yaml"), content)
 	}
-	found, err := Folders(w.dir)
+	found, err := vendoring.Folders(w.dir)
 	got := strings.ReplaceAll(strings.Join(found, " "), w.dir, ".")
 	must(t, err)
 	compare.Check(t, "./basement ./charts/own ./charts .", got)

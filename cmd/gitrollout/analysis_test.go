@@ -187,7 +187,7 @@ func TestBacktestSummary(t *testing.T) {
 func TestPowerRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"--count 1000000000 --canary-rate 0.001": "--count 1000000000, --runs 400 and --metrics 1 need the work of 4e+11 measurements; at most 5e7",
+		"--count 1000000000 --canary-rate 0.001": "--runs 400 and --metrics 1 need the work of 4e+11 measurements; at most 5e7",
 		"--runs 1000000000":                      "--count 60, --runs 1000000000",
 		"--metrics 1000000 --runs 1":             "--metrics 1000000",
 		"--count 9223372036854775807":            "between 1 and 1e9 can be simulated",

@@ -92,8 +92,8 @@ func (c *powerCommand) run() error {
 	case c.metrics < 1 || c.runs < 1:
 		return usagef("--metrics %d and --runs %d must both be 1 or more", c.metrics, c.runs)
 	case looks > 5e7:
-		return usagef("--count %d, --runs %d and --metrics %d need the work of %.3g measurements; at most 5e7 can be simulated",
-			c.metric.Count, c.runs, c.metrics, looks)
+		return usagef("--count %d, --runs %d and --metrics %d need the work of %.3g measurements; "+
+			"at most 5e7 can be simulated", c.metric.Count, c.runs, c.metrics, looks)
 	case !(p >= 0.5 && p < 1):
 		return usagef("--confidence %g is not within 0.5..1", p)
 	}

@@ -1,10 +1,11 @@
-package metrics
+package metrics_test
 
 import (
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/publish/metrics"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -73,42 +74,44 @@ func TestBetween(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after rollout.State
 		asked         rollout.Hash
-		want          Change
+		want          metrics.Change
 	}{
-		"nothing": {atRest(), atRest(), old, Change{}},
+		"nothing": {atRest(), atRest(), old, metrics.Change{}},
 		"held is no transition": {atRest(),
-			func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, Change{}},
-		"a release begins": {atRest(), inFlight, fresh, Change{Phase: rollout.Progressing, Started: true}},
-		"first deployment": {rollout.State{}, first, fresh, Change{Phase: rollout.Progressing, Started: true}},
+			func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, metrics.Change{}},
+		"a release begins": {atRest(), inFlight, fresh, metrics.Change{Phase: rollout.Progressing, Started: true}},
+		"first deployment": {rollout.State{}, first, fresh, metrics.Change{Phase: rollout.Progressing, Started: true}},
 		"first deployment serves": {first, rollout.State{Serial: 2, Phase: rollout.Healthy, Stable: release(fresh, 2*time.Minute)}, fresh,
-			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(2)}},
-		"promoted":          {inFlight, serving(9 * time.Minute), fresh, Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(9)}},
-		"rejected":          {inFlight, back(true), fresh, Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(5)}},
-		"all pods are back": {back(true), gone, fresh, Change{Phase: rollout.Degraded, Retreat: minutes(5)}},
-		"reverted in Git":   {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
-		"superseded":        {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
+			metrics.Change{Phase: rollout.Healthy, Outcome: metrics.Promoted, Lead: minutes(2)}},
+		"promoted": {inFlight, serving(9 * time.Minute), fresh,
+			metrics.Change{Phase: rollout.Healthy, Outcome: metrics.Promoted, Lead: minutes(9)}},
+		"rejected":          {inFlight, back(true), fresh, metrics.Change{Phase: rollout.Aborting, Outcome: metrics.Rejected, Until: minutes(5)}},
+		"all pods are back": {back(true), gone, fresh, metrics.Change{Phase: rollout.Degraded, Retreat: minutes(5)}},
+		"reverted in Git":   {inFlight, back(false), old, metrics.Change{Phase: rollout.Aborting, Outcome: metrics.Reverted}},
+		"superseded":        {inFlight, back(false), other, metrics.Change{Phase: rollout.Aborting, Outcome: metrics.Superseded}},
 		"the next one begins where the rollback ends": {back(false), with(back(false), func(s *rollout.State) {
 			s.Phase, s.Release, s.Rollback = rollout.Progressing, release(other, 10*time.Minute), nil
-		}), other, Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)}},
+		}), other, metrics.Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)}},
 		"a first deployment is replaced": {first, rollout.State{Serial: 2, Phase: rollout.Progressing, Release: release(other, 0)}, other,
-			Change{Phase: rollout.Progressing, Started: true, Outcome: Superseded}},
-		"a rejection and its end at once": {inFlight, gone, fresh, Change{Phase: rollout.Degraded, Outcome: Rejected, Until: minutes(5)}},
+			metrics.Change{Phase: rollout.Progressing, Started: true, Outcome: metrics.Superseded}},
+		"a rejection and its end at once": {inFlight, gone, fresh,
+			metrics.Change{Phase: rollout.Degraded, Outcome: metrics.Rejected, Until: minutes(5)}},
 		"an analysis is through": {analysed(run(rollout.AnalysisRunning)), analysed(done), fresh,
-			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}}},
+			metrics.Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}}},
 		"analyses that say nothing new": {analysed(done), analysed(done, again, another, stopped, running), fresh,
-			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}}},
+			metrics.Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}}},
 		"nothing is rolling back": {with(inFlight, func(s *rollout.State) { s.Phase = rollout.Aborting }), atRest(), fresh,
-			Change{Phase: rollout.Healthy}},
-		"a rollback that goes on": {back(true), back(true), fresh, Change{}},
+			metrics.Change{Phase: rollout.Healthy}},
+		"a rollback that goes on": {back(true), back(true), fresh, metrics.Change{}},
 		"a rejection of another version": {inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other,
-			Change{Phase: rollout.Aborting, Outcome: Superseded}},
+			metrics.Change{Phase: rollout.Aborting, Outcome: metrics.Superseded}},
 		"a watch goes back": {with(serving(9*time.Minute), func(s *rollout.State) { s.Watch = &rollout.Watch{Began: noon} }), back(true), fresh,
-			Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(10)}},
+			metrics.Change{Phase: rollout.Aborting, Outcome: metrics.Rejected, Until: minutes(10)}},
 		"the clock was ahead": {inFlight, serving(-time.Second), fresh,
-			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(0)}},
+			metrics.Change{Phase: rollout.Healthy, Outcome: metrics.Promoted, Lead: minutes(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compare.Check(t, tc.want, Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute)))
+			compare.Check(t, tc.want, metrics.Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute)))
 		})
 	}
 }
@@ -136,7 +139,7 @@ func TestWaitOf(t *testing.T) {
 	in.Head, in.Source = strategies.Head{Commit: head.Commit, Render: head}, head
 	in.State.App, in.State.Phase, in.State.Stable = "shop", rollout.Paused, stable
 	in.State.Release = &rollout.Release{Hash: head.Release(), Commit: "c2", Since: noon, Templates: head.Templates}
-	compare.Check(t, Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in))
+	compare.Check(t, metrics.Wait{metrics.OnPromotion, noon.Add(7 * time.Minute)}, metrics.WaitOf(in))
 	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60
 	m := newTest(t)
 	m.Tell(report.Report{Apps: []report.App{{Input: in, Before: in.State}}})

@@ -1,4 +1,4 @@
-package metrics
+package metrics_test
 
 import (
 	"context"
@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/publish/metrics"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-func newTest(t *testing.T) *Metrics {
+func newTest(t *testing.T) *metrics.Metrics {
 	t.Helper()
-	m := New(Options{Cluster: "prod", Branch: "main", Version: "v1", Now: func() time.Time { return noon }})
+	m := metrics.New(metrics.Options{Cluster: "prod", Branch: "main", Version: "v1", Now: func() time.Time { return noon }})
 	for i, counter := range [][2]string{
 		{"gitrollout_git_requests_total"}, {"gitrollout_git_received_bytes_total"}, {"gitrollout_git_sent_bytes_total"},
 		{"gitrollout_kubernetes_requests_total", "read"}, {"gitrollout_kubernetes_requests_total", "write"},
@@ -32,7 +33,7 @@ func newTest(t *testing.T) *Metrics {
 }
 
 // served returns the response to a scrape, without comment lines.
-func served(t *testing.T, m *Metrics) string {
+func served(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
@@ -58,7 +59,7 @@ func look(before, after rollout.State) report.App {
 }
 
 // tell calls m.Tell with the report of a pass that had the given apps.
-func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
+func tell(m *metrics.Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
 // lacks checks that a text contains none of the parts.
 func lacks(t *testing.T, text string, parts ...string) {
@@ -84,7 +85,7 @@ func TestLifeOfARelease(t *testing.T) {
 	again := newTest(t)
 	tell(again, look(inFlight, inFlight))
 	wants(t, served(t, again), `gitrollout_releases_started_total 0`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
-	for _, m := range []*Metrics{m, again} {
+	for _, m := range []*metrics.Metrics{m, again} {
 		tell(m, look(inFlight, done))
 		tell(m, look(done, done))
 		wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 1`, `gitrollout_release_lead_time_seconds_sum 540`,
@@ -203,7 +204,7 @@ func TestWaitingForARevert(t *testing.T) {
 func TestLoop(t *testing.T) {
 	m := newTest(t)
 	clock := noon
-	m.now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	m.SetClock(func() time.Time { clock = clock.Add(time.Second); return clock })
 	pass := func(part report.Part, decided int, err error) {
 		_, ended := m.Trace(func() report.Stats { return report.Stats{Decided: decided} })(context.Background(), part, "")
 		ended(err)
@@ -263,7 +264,7 @@ func TestFamilies(t *testing.T) {
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
 	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // this metric needs a complete release
-	got, err := m.registry.Gather()
+	got, err := m.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestFamilies(t *testing.T) {
 			listed[f.GetName()] = strings.ToLower(f.GetType().String())
 		}
 	}
-	for _, f := range readFamilies() {
+	for _, f := range metrics.ReadFamilies() {
 		compare.CheckNamed(t, f.Name, kindOf(f), listed[f.Name])
 		delete(listed, f.Name)
 	}
@@ -283,7 +284,7 @@ func TestFamilies(t *testing.T) {
 
 // BenchmarkScrape measures a scrape of 2,000 apps, each with a release in flight.
 func BenchmarkScrape(b *testing.B) {
-	m := New(Options{Now: func() time.Time { return noon }})
+	m := metrics.New(metrics.Options{Now: func() time.Time { return noon }})
 	var looks []report.App
 	for i := range 2000 {
 		l := look(atRest(), flying())
@@ -299,7 +300,7 @@ func BenchmarkScrape(b *testing.B) {
 }
 
 // kindOf returns a metric's kind. The name of a counter ends in _total, and no other metric's name does.
-func kindOf(f family) string {
+func kindOf(f metrics.Family) string {
 	switch {
 	case strings.HasSuffix(f.Name, "_total"):
 		return "counter"

@@ -1,4 +1,4 @@
-package metrics
+package metrics_test
 
 import (
 	"flag"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/publish/metrics"
 )
 
 var update = flag.Bool("update", false, "write the reference anew")
@@ -32,7 +33,7 @@ app with a release since the start. The other series with ` + "`app`" + ` exist 
 | metric | type | labels | meaning |
 |---|---|---|---|
 `)
-	for _, f := range readFamilies() {
+	for _, f := range metrics.ReadFamilies() {
 		labels := ""
 		if len(f.Labels) > 0 {
 			labels = "`" + strings.Join(f.Labels, "`, `") + "`"

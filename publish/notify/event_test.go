@@ -1,4 +1,4 @@
-package notify
+package notify_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -129,7 +130,7 @@ func TestKinds(t *testing.T) {
 		{"the app is removed", healthy("v1"), rollout.State{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			compare.CheckNamed(t, "kinds", append(kinds{}, c.want...), Kinds(c.before, c.after))
+			compare.CheckNamed(t, "kinds", append(kinds{}, c.want...), notify.Kinds(c.before, c.after))
 		})
 	}
 }
@@ -156,9 +157,9 @@ func recorded(before, after rollout.State) rollout.StateCommit {
 // must have a title and an outcome.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
-		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
+		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(notify.Kinds(before, before)))
 		for j, after := range states() {
-			for _, e := range Events("prod", recorded(before, after), Links{}) {
+			for _, e := range notify.Events("prod", recorded(before, after), notify.Links{}) {
 				if e.Title == "" || e.Outcome == "" || !slices.Contains(e.Kinds, e.Kind) || e.ID != "id/shop" {
 					t.Errorf("states %d and %d: %+v", i, j, e)
 				}
@@ -176,7 +177,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 		before := rollout.State{}
 		for range 50 {
 			after := all[random.IntN(len(all))]
-			for _, e := range Events("prod", recorded(before, after), Links{}) {
+			for _, e := range notify.Events("prod", recorded(before, after), notify.Links{}) {
 				for _, over := range e.Over {
 					delete(open, over)
 				}
@@ -185,7 +186,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 				}
 			}
 			for trouble := range open {
-				if !slices.Contains(troubles("prod/shop/", after), trouble) {
+				if !slices.Contains(notify.Troubles("prod/shop/", after), trouble) {
 					t.Fatalf("seed %d: %s is open, and the state is %+v", seed, trouble, after)
 				}
 			}
@@ -196,7 +197,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 
 // TestEventSaysWhatToDo checks the most important fields of the event for each type of transition.
 func TestEventSaysWhatToDo(t *testing.T) {
-	links := Links{Commit: func(id string) string { return "https://git/c/" + id },
+	links := notify.Links{Commit: func(id string) string { return "https://git/c/" + id },
 		Branch: func(name string) string { return "https://git/b/" + name }}
 	begun, paused, stalled := atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""), atStep(rollout.Stalled, 1, "")
 	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "0 of 5 pods are ready" })
@@ -254,7 +255,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		"the first deployment": {rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")},
 			func(e *rollout.Event) { e.Title, e.Stable, e.Step = "shop in prod: release started", "", 0 }},
 	} {
-		events := Events("prod", recorded(c.before, c.after), links)
+		events := notify.Events("prod", recorded(c.before, c.after), links)
 		if len(events) != 1 {
 			t.Fatalf("%s: %d events", name, len(events))
 		}
@@ -262,12 +263,12 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		c.want(&want)
 		compare.CheckNamed(t, name, want, events[0])
 	}
-	again := Events("prod", recorded(begun, paused), links)[0]
+	again := notify.Events("prod", recorded(begun, paused), links)[0]
 	again.Repeat = true
-	compare.Check(t, "shop in prod: release started (perhaps told before)", eventAs(again, rollout.EventStarted).Title)
-	bare := Events("prod", rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{
+	compare.Check(t, "shop in prod: release started (perhaps told before)", notify.EventAs(again, rollout.EventStarted).Title)
+	bare := notify.Events("prod", rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{
 		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")},
-		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
+		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, notify.Links{})
 	if len(bare) != 2 || bare[0].App != "cart" || bare[0].CommitURL != "" || bare[0].ProposalURL != "" {
 		t.Errorf("got %+v", bare)
 	}
@@ -277,9 +278,9 @@ func TestEventSaysWhatToDo(t *testing.T) {
 func TestOneTroubleBecomesAnother(t *testing.T) {
 	for i, before := range states() {
 		for j, after := range states() {
-			now := troubles("prod/shop/", after)
-			gone := slices.DeleteFunc(troubles("prod/shop/", before), func(trouble string) bool { return slices.Contains(now, trouble) })
-			events := Events("prod", recorded(before, after), Links{})
+			now := notify.Troubles("prod/shop/", after)
+			gone := slices.DeleteFunc(notify.Troubles("prod/shop/", before), func(trouble string) bool { return slices.Contains(now, trouble) })
+			events := notify.Events("prod", recorded(before, after), notify.Links{})
 			if len(gone) > 0 && (len(events) != 1 || !slices.Equal(events[0].Over, gone)) {
 				t.Errorf("states %d and %d: %v is over, told %+v", i, j, gone, events)
 			}
@@ -288,7 +289,8 @@ func TestOneTroubleBecomesAnother(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
-	e := eventAs(rollout.Event{App: "shop", Cluster: "prod", Kinds: kinds{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"},
+	e := notify.EventAs(rollout.Event{App: "shop", Cluster: "prod", Kinds: kinds{rollout.EventPaused, rollout.EventStepCompleted},
+		Author: "Ann"},
 		rollout.EventPaused)
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	for _, c := range []struct {
@@ -311,7 +313,7 @@ func TestFor(t *testing.T) {
 			`.}}{{end}}{{template "u" .}}`)}, ok: true, want: "shop in prod: paused", err: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, ok, err := MessageFor(c.r, Profile{Defaults: kinds{rollout.EventPaused}}, e)
+			m, ok, err := notify.MessageFor(c.r, notify.Profile{Defaults: kinds{rollout.EventPaused}}, e)
 			compare.Check(t, []any{c.ok, c.want, c.err}, []any{ok, m.Title, err != nil})
 		})
 	}
@@ -319,55 +321,55 @@ func TestFor(t *testing.T) {
 
 // TestMessagesHaveTheFacts checks that messages have the most important facts, and that their texts are cut to the maximum length.
 func TestMessagesHaveTheFacts(t *testing.T) {
-	profile := Profile{Defaults: rollout.EventKinds()}
+	profile := notify.Profile{Defaults: rollout.EventKinds()}
 	facts := func(e rollout.Event) string {
-		m, ok, err := MessageFor(rollout.Receiver{}, profile, e)
+		m, ok, err := notify.MessageFor(rollout.Receiver{}, profile, e)
 		if !ok || err != nil {
 			t.Fatalf("%t, %v", ok, err)
 		}
-		return strings.Join(rollout.Mapped(m.Facts, func(f Fact) string { return f.Name + " " + f.Value }), "; ")
+		return strings.Join(rollout.Mapped(m.Facts, func(f notify.Fact) string { return f.Name + " " + f.Value }), "; ")
 	}
-	sample := Sample("prod", rollout.EventPaused, start)
+	sample := notify.Sample("prod", rollout.EventPaused, start)
 	compare.Check(t, "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; "+
 		"Step 2/4 pause", facts(sample))
-	done := eventAs(sample, rollout.EventCompleted)
+	done := notify.EventAs(sample, rollout.EventCompleted)
 	done.Kinds, done.Stable, done.Subject = []rollout.EventKind{rollout.EventCompleted}, done.Release, strings.Repeat("x", 101)
 	compare.Check(t, "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+"…; Author gitrollout notify test", facts(done))
-	compare.Check(t, "Step 1/2 ", facts(eventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}, Step: 1, Steps: 2}, rollout.EventHeld)))
-	compare.Check(t, "", facts(eventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}}, rollout.EventHeld)))
+	compare.Check(t, "Step 1/2 ", facts(notify.EventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}, Step: 1, Steps: 2}, rollout.EventHeld)))
+	compare.Check(t, "", facts(notify.EventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}}, rollout.EventHeld)))
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	long := rollout.Receiver{Title: parse(strings.Repeat("a\nb", 100)), Text: parse("  " + strings.Repeat("é", 4000) + "\n")}
-	m, _, err := MessageFor(long, profile, sample)
-	if err != nil || len([]rune(m.Title)) != 200 || strings.Contains(m.Title, "\n") || len([]rune(m.Text)) != maxText ||
+	m, _, err := notify.MessageFor(long, profile, sample)
+	if err != nil || len([]rune(m.Title)) != 200 || strings.Contains(m.Title, "\n") || len([]rune(m.Text)) != 2500 ||
 		!strings.HasPrefix(m.Text, "é") {
 		t.Errorf("%d of title, %d of text, %v", len([]rune(m.Title)), len([]rune(m.Text)), err)
 	}
-	short, _, _ := MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample)
+	short, _, _ := notify.MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample)
 	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
 // TestEndsAreToldToThoseWhoKeepTroublesOpen checks which receivers get a message when a problem ends: services that
 // show a problem until a message resolves it, and receivers that have selected the event.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
-	over := Sample("prod", rollout.EventRecovered, start)
+	over := notify.Sample("prod", rollout.EventRecovered, start)
 	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)
 	compare.CheckNamed(t, "trouble, and since", []any{"", start.Add(-time.Minute)}, []any{over.Trouble, over.Since})
-	bad := Sample("prod", rollout.EventAborted, start)
+	bad := notify.Sample("prod", rollout.EventAborted, start)
 	compare.CheckNamed(t, "the trouble", []any{over.Over[0], 0, "sample-20261120T093000Z/sample"}, []any{bad.Trouble, len(bad.Over), bad.ID})
 	aborted := []rollout.EventKind{rollout.EventAborted}
 	for _, c := range []struct {
 		name     string
-		profile  Profile
+		profile  notify.Profile
 		e        rollout.Event
 		ok, ends bool
 	}{
-		{"a trouble that it asked for", Profile{Defaults: aborted, Resolves: true}, bad, true, false},
-		{"a trouble that is over", Profile{Defaults: aborted, Resolves: true}, over, true, true},
-		{"an end that it asked for", Profile{Defaults: over.Kinds, Resolves: true}, over, true, false},
-		{"a trouble that is over, without resolves", Profile{Defaults: aborted}, over, false, false},
-		{"a trouble that it did not ask for", Profile{Defaults: over.Kinds, Resolves: true}, bad, false, false},
+		{"a trouble that it asked for", notify.Profile{Defaults: aborted, Resolves: true}, bad, true, false},
+		{"a trouble that is over", notify.Profile{Defaults: aborted, Resolves: true}, over, true, true},
+		{"an end that it asked for", notify.Profile{Defaults: over.Kinds, Resolves: true}, over, true, false},
+		{"a trouble that is over, without resolves", notify.Profile{Defaults: aborted}, over, false, false},
+		{"a trouble that it did not ask for", notify.Profile{Defaults: over.Kinds, Resolves: true}, bad, false, false},
 	} {
-		if m, ok, _ := MessageFor(rollout.Receiver{}, c.profile, c.e); ok != c.ok || m.Ends != c.ends && ok {
+		if m, ok, _ := notify.MessageFor(rollout.Receiver{}, c.profile, c.e); ok != c.ok || m.Ends != c.ends && ok {
 			t.Errorf("%s: told %t, as an end %t", c.name, ok, m.Ends)
 		}
 	}
@@ -376,19 +378,19 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 // TestPendingIsBounded checks that Pending keeps only the newest MaxPending events.
 func TestPendingIsBounded(t *testing.T) {
 	var line []rollout.StateCommit
-	for i := range MaxPending + 2 {
+	for i := range notify.MaxPending + 2 {
 		line = append(line,
 			rollout.StateCommit{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
 	}
-	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
-	b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x"}, "", line, Links{}, start.Add(MaxAge))
-	if len(b.Due) != MaxPending || b.Dropped != 2 || b.Due[0].ID != "2/cart" {
+	profile := notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+	b := notify.Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x"}, "", line, notify.Links{}, start.Add(notify.MaxAge))
+	if len(b.Due) != notify.MaxPending || b.Dropped != 2 || b.Due[0].ID != "2/cart" {
 		t.Errorf("%d are due, %d dropped, the first is %s", len(b.Due), b.Dropped, b.Due[0].ID)
 	}
-	b = Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{}, start.Add(MaxAge))
-	compare.CheckNamed(t, "due, and dropped", [2]int{MaxPending, 0}, [2]int{len(b.Due), b.Dropped})
+	b = notify.Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], notify.Links{}, start.Add(notify.MaxAge))
+	compare.CheckNamed(t, "due, and dropped", [2]int{notify.MaxPending, 0}, [2]int{len(b.Due), b.Dropped})
 	failing := rollout.Receiver{Name: "team", Title: template.Must(template.New("t").Parse("{{index .Analyses 3}}"))}
-	if b := Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], Links{}, start); b.Err == nil || len(b.Due) != 1 {
+	if b := notify.Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], notify.Links{}, start); b.Err == nil || len(b.Due) != 1 {
 		t.Errorf("got %+v", b)
 	}
 }
@@ -399,13 +401,13 @@ func TestPending(t *testing.T) {
 			Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
 		{ID: "3", Parent: "2", When: start.Add(23 * time.Hour), Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}},
 	}
-	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+	profile := notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 	at := rollout.Cursor{Told: "1", App: "cart"}
-	b := Pending("prod", rollout.Receiver{}, profile, at, "2", line, Links{}, start)
+	b := notify.Pending("prod", rollout.Receiver{}, profile, at, "2", line, notify.Links{}, start)
 	if len(b.Due) != 2 || !b.Due[0].Repeat || b.Due[1].Repeat || b.Due[0].After != (rollout.Cursor{Told: "1", App: "shop"}) {
 		t.Errorf("got %+v", b)
 	}
-	late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour))
+	late := notify.Pending("prod", rollout.Receiver{}, profile, at, "", line, notify.Links{}, start.Add(25*time.Hour))
 	compare.CheckNamed(t, "due, and dropped a day later", [2]int{1, 1}, [2]int{len(late.Due), late.Dropped})
 }
 

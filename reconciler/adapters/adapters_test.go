@@ -1,14 +1,16 @@
-package adapters
+package adapters_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
 func TestOutlive(t *testing.T) {
 	parent, stop := context.WithCancel(t.Context())
-	ctx, cancel := Outlive(parent)
+	ctx, cancel := adapters.Outlive(parent)
 	stop()
 	if ctx.Err() != nil {
 		t.Error("the context ended with its parent")
@@ -23,13 +25,13 @@ func TestOutlive(t *testing.T) {
 func TestSpread(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 100 {
-		d := Spread(time.Minute)
+		d := adapters.Spread(time.Minute)
 		if d < time.Minute || d > 66*time.Second {
 			t.Fatalf("a minute becomes %s", d)
 		}
 		seen[d] = true
 	}
-	if len(seen) < 2 || Spread(0) != 0 {
-		t.Errorf("%d times, and of nothing %s", len(seen), Spread(0))
+	if len(seen) < 2 || adapters.Spread(0) != 0 {
+		t.Errorf("%d times, and of nothing %s", len(seen), adapters.Spread(0))
 	}
 }

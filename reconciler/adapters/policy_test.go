@@ -1,4 +1,4 @@
-package adapters
+package adapters_test
 
 import (
 	"crypto/rand"
@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,7 +24,7 @@ func TestBelievePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if BelievePeer(nil) != nil {
+	if adapters.BelievePeer(nil) != nil {
 		t.Error("without --verify-fleet, records need no signature")
 	}
 	repo := gittest.New(t)
@@ -44,7 +45,7 @@ func TestBelievePeer(t *testing.T) {
 	must(err)
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
 	must(err)
-	peers := &Repository{mirror.Beside()}
+	peers := &adapters.Repository{mirror.Beside()}
 	check := func(what, cluster, signer, want string) {
 		t.Helper()
 		options := git.Options{URL: repo.Bare, Branch: "main"}
@@ -72,7 +73,7 @@ func TestBelievePeer(t *testing.T) {
 		if !held {
 			t.Fatalf("%s: commit %q is not here", what, heads[branch])
 		}
-		compare.CheckError(t, what, BelievePeer(keys)(cluster, tree), want)
+		compare.CheckError(t, what, adapters.BelievePeer(keys)(cluster, tree), want)
 	}
 	check("its own key", "dev", "dev", "")
 	check("a pattern", "staging-eu", "staging", "")

@@ -1,10 +1,11 @@
-package adapters
+package adapters_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
@@ -18,12 +19,12 @@ func TestTracers(t *testing.T) {
 			return context.WithValue(ctx, key(name), true), func(err error) { told = append(told, name+" "+err.Error()) }
 		}
 	}
-	if ctx, end := (&Sinks{}).Trace(t.Context(), report.PartApply, "shop"); ctx != t.Context() {
+	if ctx, end := (&adapters.Sinks{}).Trace(t.Context(), report.PartApply, "shop"); ctx != t.Context() {
 		t.Error("no tracer is one")
 	} else {
 		end(nil)
 	}
-	both := Sinks{Tracers: []report.Tracer{tracer("a"), tracer("b")}}
+	both := adapters.Sinks{Tracers: []report.Tracer{tracer("a"), tracer("b")}}
 	ctx, end := both.Trace(t.Context(), report.PartApply, "shop")
 	end(errors.New("no"))
 	if ctx.Value(key("a")) == nil || ctx.Value(key("b")) == nil || len(told) != 4 || told[0] != "a begins apply shop" {

@@ -1,4 +1,4 @@
-package adapters
+package adapters_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
 // TestWorkThatHangsIsGivenUp checks when Supervised returns while work still runs: when hung() reports a problem, or
@@ -15,7 +17,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {
 		<-ctx.Done()
-		time.Sleep(Grace)
+		time.Sleep(adapters.Grace)
 		return io.EOF
 	}
 	for name, tt := range map[string]struct {
@@ -42,7 +44,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 					work = func(context.Context) error { <-over; return nil }
 				}
 				began := time.Now()
-				err := Supervised(10*time.Second, func() string {
+				err := adapters.Supervised(10*time.Second, func() string {
 					if tt.hungAt > 0 && time.Since(began) >= tt.hungAt {
 						return "app web"
 					}

@@ -1,4 +1,4 @@
-package measure
+package measure_test
 
 import (
 	"context"
@@ -11,16 +11,17 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestDefaults checks the documented defaults of Options, and that New keeps explicit values.
 func TestDefaults(t *testing.T) {
-	o := New(t.Context(), Options{}).Options
+	o := measure.New(t.Context(), measure.Options{}).Options
 	if o.Parallel != 8 || o.Again != 2*time.Second || o.Judging != time.Second || o.Own != rollout.OwnNamespace {
 		t.Errorf("by default %d at once, again after %s, judged within %s, in %s", o.Parallel, o.Again, o.Judging, o.Own)
 	}
-	o = New(t.Context(), Options{Parallel: 1, Again: 2, Judging: 3, Own: "own"}).Options
+	o = measure.New(t.Context(), measure.Options{Parallel: 1, Again: 2, Judging: 3, Own: "own"}).Options
 	if o.Parallel != 1 || o.Again != 2 || o.Judging != 3 || o.Own != "own" {
 		t.Errorf("%d at once, again after %s, judged within %s, in %s", o.Parallel, o.Again, o.Judging, o.Own)
 	}
@@ -31,7 +32,7 @@ func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
 	g := &gates{}
-	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b := newBench(t, func(o *measure.Options) { o.Deps.Jobs = g })
 	settled := func(of string, within time.Duration, wantFound, wantEnded bool) {
 		t.Helper()
 		ctx, end := context.WithTimeout(t.Context(), within)
@@ -55,11 +56,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
-	forgotten := func() bool {
-		b.Worker.mu.Lock()
-		defer b.Worker.mu.Unlock()
-		return len(b.stations) == 0
-	}
+	forgotten := func() bool { return b.Remembered() == 0 }
 	b.Measure(shop, nil, nil)
 	compare.CheckNamed(t, "an app that never measured is forgotten", true, forgotten())
 	b.begin(shop, due(web(hanging)))
@@ -78,7 +75,7 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
 	hanging, _ := serve(t, hang(begun))
-	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
+	b := newBench(t, func(o *measure.Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	removed := func(want int, when string) {
 		t.Helper()
 		time.Sleep(50 * time.Millisecond)
@@ -116,7 +113,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		fmt.Fprint(w, `[1, 100]`)
 	}))
 	t.Cleanup(s.Close)
-	b := newBench(t, func(o *Options) {
+	b := newBench(t, func(o *measure.Options) {
 		o.Deps.Secret = func(context.Context, string, string) (map[string]string, error) {
 			return nil, errors.New("Secret shop/metrics is not there")
 		}

@@ -1,4 +1,4 @@
-package measure
+package measure_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,14 +24,14 @@ func TestQueryTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		ranged any
 		before time.Time
-		change func(*rollout.Metric, *Options)
+		change func(*rollout.Metric, *measure.Options)
 		want   []string
 	}{
 		"stable": {nil, time.Time{}, nil, []string{
 			"/api/v1/query errors{fresh} time=" + at(noon) + " end=", "/api/v1/query errors{stable} time=" + at(noon) + " end="}},
-		"no comparison": {nil, time.Time{}, func(m *rollout.Metric, _ *Options) { m.Compare = nil },
+		"no comparison": {nil, time.Time{}, func(m *rollout.Metric, _ *measure.Options) { m.Compare = nil },
 			[]string{"/api/v1/query errors{fresh} time= end="}},
-		"the past": {nil, time.Time{}, func(m *rollout.Metric, o *Options) { m.Compare, o.Past = nil, true },
+		"the past": {nil, time.Time{}, func(m *rollout.Metric, o *measure.Options) { m.Compare, o.Past = nil, true },
 			[]string{"/api/v1/query errors{fresh} time=" + at(noon) + " end="}},
 		"instant": {nil, began, nil, []string{
 			"/api/v1/query errors{fresh} time=" + at(noon) + " end=", "/api/v1/query errors{stable} time=" + at(began) + " end="}},
@@ -53,7 +54,7 @@ func TestQueryTimes(t *testing.T) {
 			if c.ranged != nil {
 				m.Config["rangeQuery"] = c.ranged
 			}
-			b := newBench(t, func(o *Options) {
+			b := newBench(t, func(o *measure.Options) {
 				if o.Deps.Getenv = func(string) string { return "" }; c.change != nil {
 					c.change(&m, o)
 				}

@@ -1,14 +1,12 @@
-package measure
+package measure_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -29,17 +28,17 @@ var (
 
 // bench is a Worker under test. The channel touched receives each app that the Worker touches.
 type bench struct {
-	*Worker
+	*measure.Worker
 	touched chan string
 	mu      sync.Mutex
 	trouble []string
 	going   []rollout.AnalysisRun
 }
 
-func newBench(t *testing.T, change func(*Options)) *bench {
+func newBench(t *testing.T, change func(*measure.Options)) *bench {
 	t.Helper()
 	b := &bench{touched: make(chan string, 100)}
-	o := Options{
+	o := measure.Options{
 		Deps: provider.Deps{
 			Client: func(bool) *http.Client { return http.DefaultClient },
 			Secret: func(context.Context, string, string) (map[string]string, error) {
@@ -59,7 +58,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	if change != nil {
 		change(&o)
 	}
-	b.Worker = New(t.Context(), o)
+	b.Worker = measure.New(t.Context(), o)
 	return b
 }
 
@@ -206,7 +205,7 @@ func TestNotTwice(t *testing.T) {
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
-	b := newBench(t, func(o *Options) { o.Parallel = 2 })
+	b := newBench(t, func(o *measure.Options) { o.Parallel = 2 })
 	for i := range 5 {
 		m := web(hanging)
 		m.Name = fmt.Sprint("hangs-", i)
@@ -225,7 +224,7 @@ func TestSlots(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		now.Add(-1)
 	})
-	b := newBench(t, func(o *Options) { o.Parallel = 2 })
+	b := newBench(t, func(o *measure.Options) { o.Parallel = 2 })
 	for i := range 10 {
 		m := web(url)
 		m.Name = fmt.Sprint("m", i)
@@ -300,7 +299,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
-	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
+	b := newBench(t, func(o *measure.Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	b.begin(shop, due(job))
 	got := b.measure(t, web(url))
 	compare.Check(t, []any{"errors", analysis.Successful}, []any{got.Metric, got.Phase})
@@ -317,7 +316,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 // TestPanic checks that a panic becomes an error of the measurement. Only the log has the panic's text, because this text may contain
 // secrets.
 func TestPanic(t *testing.T) {
-	b := newBench(t, func(o *Options) {
+	b := newBench(t, func(o *measure.Options) {
 		o.Parallel = 1
 		o.Deps.Client = func(bool) *http.Client { panic("at s3cr3t-t0ken") }
 	})
@@ -329,13 +328,13 @@ func TestPanic(t *testing.T) {
 // TestJudgingEnds checks that a measurement fails if its condition takes too long to evaluate. The next measurement must still run.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
-	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
+	b := newBench(t, func(o *measure.Options) { o.Judging = time.Nanosecond })
 	for range 2 {
 		wantError(t, b.measure(t, web(url)), "takes longer than 1ns")
 	}
 	never := make(chan struct{})
 	defer close(never)
-	_, err := within(time.Nanosecond, func() (bool, error) { <-never; return true, nil })
+	_, err := measure.Within(time.Nanosecond, func() (bool, error) { <-never; return true, nil })
 	compare.CheckNamed(t, "a judgement that does not end is dropped", true, err != nil)
 }
 
@@ -345,7 +344,7 @@ func TestEnd(t *testing.T) {
 	url, _ := serve(t, hang(begun))
 	ctx, cancel := context.WithCancel(t.Context())
 	b := newBench(t, nil)
-	b.ctx = ctx
+	b.EndWith(ctx)
 	b.Parallel = 1
 	b.begin(shop, due(web(url)))
 	<-begun
@@ -399,7 +398,7 @@ func TestElapsed(t *testing.T) {
 		fmt.Fprint(w, `[1, 100]`)
 	}))
 	t.Cleanup(s.Close)
-	b := newBench(t, func(o *Options) {
+	b := newBench(t, func(o *measure.Options) {
 		o.Deps.Now = func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
@@ -426,7 +425,7 @@ func TestCountsByLabel(t *testing.T) {
 	t.Cleanup(s.Close)
 	m := rollout.Metric{Name: "users", Provider: "prometheus", Config: map[string]any{"address": s.URL, "query": "{{args.hash}}"},
 		Compare: &rollout.Compare{By: "user"}, Pods: map[string]string{"hash": "Latest"}}
-	b := newBench(t, func(o *Options) { o.Deps.Getenv = func(string) string { return "" } })
+	b := newBench(t, func(o *measure.Options) { o.Deps.Getenv = func(string) string { return "" } })
 	compare.Check(t, "1 of 2 (50%), stable 1 of 2 (50%)", b.measure(t, m).Value)
 }
 
@@ -439,7 +438,7 @@ func TestAsksForHistograms(t *testing.T) {
 	}{"no comparison": {nil, false}, "numbers": {&rollout.Compare{}, false}, "histograms": {&rollout.Compare{Histogram: true}, true}} {
 		m := compared("http://m")
 		m.Compare = c.compare
-		got, err := b.request(t.Context(), &task{Measure: due(m)[0], app: shop}, "new", "")
+		got, err := b.Request(t.Context(), due(m)[0], shop, "new", "")
 		compare.CheckNamed(t, name, []any{c.want, nil}, []any{got.Compare != nil && got.Compare.Histogram, err})
 	}
 }
@@ -456,7 +455,7 @@ func TestOverIsOver(t *testing.T) {
 	gate := rollout.Metric{Name: "gate", Provider: "webhook", Config: map[string]any{"url": shut.URL, "type": "confirm-rollout"}}
 	hanging, _ := serve(t, hang(nil))
 	g := &gates{}
-	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b := newBench(t, func(o *measure.Options) { o.Deps.Jobs = g })
 	slow := web(hanging)
 	slow.Name = "slow"
 	for _, m := range []rollout.Metric{gate, job, slow} {
@@ -485,20 +484,20 @@ func TestOverIsOver(t *testing.T) {
 // TestFailedRequestsAreTidiedUp checks a failed request that may have created its Job. The Job must stay until the analysis ends.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
-	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b := newBench(t, func(o *measure.Options) { o.Deps.Jobs = g })
 	wantError(t, b.measure(t, job), "the API server is away")
 	b.Measure(shop, b.going, nil)
 	compare.CheckNamed(t, "Jobs removed while the analysis goes on", 0, g.deleted)
 	b.Measure(shop, nil, nil)
 	g.await(t, 0, 1)
 	g.locked(func() { compare.CheckNamed(t, "removals of Jobs", 1, g.deleted) })
-	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
+	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), b.Remembered()})
 }
 
 // TestDeletedJobIsNotMadeAgain deletes a running Job, as a user may. The measurement must be inconclusive, and no new Job may be created.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
-	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b := newBench(t, func(o *measure.Options) { o.Deps.Jobs = g })
 	b.begin(shop, due(job))
 	g.await(t, 2, 0)
 	g.locked(func() { g.gone = true })
@@ -508,14 +507,7 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 }
 
 // under returns the running and uncollected measurements of the app shop.
-func (b *bench) under() []string {
-	b.Worker.mu.Lock()
-	defer b.Worker.mu.Unlock()
-	if s := b.stations["shop"]; s != nil {
-		return slices.Collect(maps.Keys(s.tasks))
-	}
-	return nil
-}
+func (b *bench) under() []string { return b.Under("shop") }
 
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -547,7 +539,7 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := false
-			b := newBench(t, func(o *Options) {
+			b := newBench(t, func(o *measure.Options) {
 				o.Deps.Secret = func(context.Context, string, string) (map[string]string, error) {
 					asked = true
 					return map[string]string{"token": "t0ken"}, nil

@@ -1,4 +1,4 @@
-package propose
+package propose_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -18,22 +19,22 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 	waits.State.Phase, waits.State.Held = rollout.Healthy, &rollout.Held{Reason: rollout.HeldHook}
 	for name, c := range map[string]struct {
 		in   strategies.Input
-		a    Action
+		a    propose.Action
 		fine bool
 	}{
-		"NotBegun":       {waits, Action{Verb: "abort", Release: waits.Head.Render.Release()}, true},
-		"NotBegunUnseen": {waits, Action{Verb: "abort"}, false},
-		"UndoBefore":     {waits, Action{Verb: "undo"}, true},
-		"TheSame":        {flying, Action{Verb: "promote", Release: "h1-2"}, true},
-		"AnotherOne":     {flying, Action{Verb: "promote", Release: "h1-1"}, false},
-		"NoneWasShown":   {flying, Action{Verb: "abort"}, false},
-		"NoneNow":        {strategies.Input{}, Action{Verb: "abort", Release: "h1-2"}, false},
-		"NoneAtAll":      {strategies.Input{}, Action{Verb: "promote", Full: true}, true}, // adoption
-		"RetryAnother":   {flying, Action{Verb: "retry", Release: "h1-2"}, false},
-		"RetryUnstaged":  {flying, Action{Verb: "retry"}, true},
-		"RetryOfTheHead": {rejected(), Action{Verb: "retry", Release: rejected().Head.Render.Release()}, true},
-		"RetryUnread":    {strategies.Input{State: flying.State}, Action{Verb: "retry", Release: "h1-2"}, true},
-		"UndoTheLastOne": {strategies.Input{}, Action{Verb: "undo"}, true},
+		"NotBegun":       {waits, propose.Action{Verb: "abort", Release: waits.Head.Render.Release()}, true},
+		"NotBegunUnseen": {waits, propose.Action{Verb: "abort"}, false},
+		"UndoBefore":     {waits, propose.Action{Verb: "undo"}, true},
+		"TheSame":        {flying, propose.Action{Verb: "promote", Release: "h1-2"}, true},
+		"AnotherOne":     {flying, propose.Action{Verb: "promote", Release: "h1-1"}, false},
+		"NoneWasShown":   {flying, propose.Action{Verb: "abort"}, false},
+		"NoneNow":        {strategies.Input{}, propose.Action{Verb: "abort", Release: "h1-2"}, false},
+		"NoneAtAll":      {strategies.Input{}, propose.Action{Verb: "promote", Full: true}, true}, // adoption
+		"RetryAnother":   {flying, propose.Action{Verb: "retry", Release: "h1-2"}, false},
+		"RetryUnstaged":  {flying, propose.Action{Verb: "retry"}, true},
+		"RetryOfTheHead": {rejected(), propose.Action{Verb: "retry", Release: rejected().Head.Render.Release()}, true},
+		"RetryUnread":    {strategies.Input{State: flying.State}, propose.Action{Verb: "retry", Release: "h1-2"}, true},
+		"UndoTheLastOne": {strategies.Input{}, propose.Action{Verb: "undo"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.a.StillAbout(c.in)
@@ -47,17 +48,17 @@ func hour(n int) time.Time { return time.Date(2026, 11, 22, n, 0, 0, 0, time.UTC
 
 const promotionFile = ".gitrollout/prod/promote/shop.yaml"
 
-var to = Target{Cluster: "prod", Branch: "main"}
+var to = propose.Target{Cluster: "prod", Branch: "main"}
 
 // refused fails the test unless the action is refused with an error that contains the text.
-func refused(t *testing.T, in strategies.Input, a Action, text string) {
+func refused(t *testing.T, in strategies.Input, a propose.Action, text string) {
 	t.Helper()
 	_, err := to.Decide(in, a)
 	compare.Contains(t, fmt.Sprint(err), text)
 }
 
 // decided returns the Change of an action, and the Change's promotion file. It fails the test if the action is refused.
-func decided(t *testing.T, in strategies.Input, a Action) (file string, o Change) {
+func decided(t *testing.T, in strategies.Input, a propose.Action) (file string, o propose.Change) {
 	t.Helper()
 	o, err := to.Decide(in, a)
 	if err != nil {
@@ -88,7 +89,7 @@ func TestAbortOfAWatch(t *testing.T) {
 	in := shop()
 	in.State = in.State.AtRest(rollout.Healthy, "")
 	in.State.Watch = &rollout.Watch{Until: hour(20), Former: rollout.Release{Hash: "h1-0"}}
-	abort := Action{Verb: rollout.Abort, Release: "h1-1", Reason: "noise"}
+	abort := propose.Action{Verb: rollout.Abort, Release: "h1-1", Reason: "noise"}
 	file, o := decided(t, in, abort)
 	compare.Contains(t, file, "reason: noise\nrelease: h1-1")
 	compare.Contains(t, o.Effect, "the watch ends and the version stays; to go back: gitrollout undo shop")
@@ -106,7 +107,7 @@ func TestPromoteOverAWayBack(t *testing.T) {
 	w := in.State.Progress[0].Workload
 	in.State.Phase = rollout.Aborting
 	in.Head.Render = &rollout.Render{Specs: []rollout.Spec{{Workload: w}}, Templates: map[rollout.Workload]rollout.Hash{w: "h1-3"}}
-	full := Action{Verb: rollout.Promote, Full: true}
+	full := propose.Action{Verb: rollout.Promote, Full: true}
 	file, o := decided(t, in, full)
 	compare.Contains(t, file, "release: h1-3\nthrough: full")
 	compare.Contains(t, o.Effect, "replaces all pods without steps, whether the rollback ends or not; watch:")
@@ -116,10 +117,10 @@ func TestPromoteOverAWayBack(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	promote, full := Action{Verb: rollout.Promote}, Action{Verb: rollout.Promote, Full: true}
-	abort, retry := Action{Verb: rollout.Abort}, Action{Verb: rollout.Retry}
-	slow := Action{Verb: rollout.Abort, Reason: "slow"}
-	hold, anyway := Action{Verb: rollout.Hold}, Action{Verb: rollout.Promote, AdoptAnyway: true}
+	promote, full := propose.Action{Verb: rollout.Promote}, propose.Action{Verb: rollout.Promote, Full: true}
+	abort, retry := propose.Action{Verb: rollout.Abort}, propose.Action{Verb: rollout.Retry}
+	slow := propose.Action{Verb: rollout.Abort, Reason: "slow"}
+	hold, anyway := propose.Action{Verb: rollout.Hold}, propose.Action{Verb: rollout.Promote, AdoptAnyway: true}
 	about := "\nRelease h1-2 of c2c2c2c by Ada <ada@example.com>:\nVersion 2\n"
 	state := func(change func(*rollout.State)) strategies.Input {
 		in := shop()
@@ -164,13 +165,13 @@ func TestDecide(t *testing.T) {
 	abortHead, holdHead := "Abort release "+head+" of shop in prod\n"+about, "Hold release "+head+" of shop in prod\n"+about
 	for name, c := range map[string]struct {
 		in      strategies.Input
-		a       Action
+		a       propose.Action
 		file    string // lines of the promotion file
 		message string
 		then    string
 	}{
 		"Fully": {shop(), full, "release: h1-2\nthrough: full", fully + about, "waits only for ready pods"},
-		"ThroughFull": {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", fully + about,
+		"ThroughFull": {shop(), propose.Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", fully + about,
 			"waits only for ready pods"},
 		"FullyAdopted": {adopted(rollout.HeldAdoption, nil), full, "release: " + head + "\nthrough: full", fully,
 			"the version in Git replaces the running version immediately; watch: gitrollout get shop -w"},
@@ -179,11 +180,13 @@ func TestDecide(t *testing.T) {
 		"AdoptAnyway": {adopted(rollout.HeldForeign, nil), anyway,
 			"adoptAnyway: true\napiVersion: gitrollout.dev/v1alpha1\ndecision: promote\nkind: Promotion\nrelease: " + head + "\nthrough: adoption",
 			"Adopt shop anyway in prod\n", "takes over the app's objects from the other controller"},
-		"AdoptAnywayFully": {adopted(rollout.HeldForeign, nil), Action{Verb: rollout.Promote, AdoptAnyway: true, Full: true}, "through: full",
+		"AdoptAnywayFully": {adopted(rollout.HeldForeign, nil), propose.Action{Verb: rollout.Promote, AdoptAnyway: true, Full: true},
+			"through: full",
 			"Adopt shop anyway in prod\n", "takes over"},
-		"Hold": {shop(), Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2",
+		"Hold": {shop(), propose.Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2",
 			"Hold release h1-2 of shop in prod\n" + about + "\nReason: lunch\n", "hold shop --off"},
-		"HoldOff": {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass"},
+		"HoldOff": {onHold, propose.Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" +
+			about, "goes on at the next pass"},
 		"Abort": {shop(), slow, "reason: slow\nrelease: h1-2",
 			"Abort release h1-2 of shop in prod\n" + about + "\nReason: slow\n", "back to h1-1"},
 		"AbortBeforeItBegins": {waits, slow, "reason: slow\nrelease: " + head, abortHead + "\nReason: slow\n",
@@ -213,10 +216,10 @@ func TestDecide(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		in  strategies.Input
-		a   Action
+		a   propose.Action
 		err string
 	}{
-		"ThroughNothing":        {shop(), Action{Verb: rollout.Promote, Through: "smok"}, `--through "smok" is not a step`},
+		"ThroughNothing":        {shop(), propose.Action{Verb: rollout.Promote, Through: "smok"}, `--through "smok" is not a step`},
 		"FullyNothing":          {adopted(rollout.HeldForeign, nil), full, "no release is in flight"},
 		"AdoptAnywayNoHold":     {shop(), anyway, "it is not held for objects that another controller owns"},
 		"AdoptAnywayElsewhy":    {adopted(rollout.HeldAdoption, nil), anyway, "it is not held for objects that another controller owns"},
@@ -225,9 +228,9 @@ func TestDecide(t *testing.T) {
 		"NothingButAPhase":      {nothing, abort, "no release is in flight: it is Healthy"},
 		"RetryUnread":           {unread, retry, "the version in Git cannot be read: "},
 		"RetryOfWhatServes":     {adopted("", nil), retry, "nothing to try again: the version in Git was not rejected"},
-		"ThroughAfterItsEnd":    {adopted("", nil), Action{Verb: rollout.Promote, Through: "2"}, "no release is in flight"},
+		"ThroughAfterItsEnd":    {adopted("", nil), propose.Action{Verb: rollout.Promote, Through: "2"}, "no release is in flight"},
 		"HoldAfterItsEnd":       {adopted("", nil), hold, "no release is in flight"},
-		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "no hold to end"},
+		"NoHold":                {shop(), propose.Action{Verb: rollout.Hold, Off: true}, "no hold to end"},
 		"AbortTwice":            {aborting, abort, "already rolling back to h1-1"},
 		"AbortDegraded":         {rejected(), abort, "gitrollout retry shop"},
 		"AbortHealthy":          {atRest, abort, "to go back nevertheless: gitrollout undo shop"},
@@ -240,8 +243,8 @@ func TestDecide(t *testing.T) {
 		"AbortWhatGitHasLeft":   {left, abort, "no release is in flight: the app is Healthy at " + head},
 		"GateBeforeItBegins":    {waits, promote, "has not begun: why; to let it skip all gates when it begins: gitrollout promote shop --full"},
 		"AbortFirstInAFreeze":   {closedFirst, abort, "no release is in flight: it is Pending"},
-		"NoSuchVerb":            {shop(), Action{Verb: "rollback"}, "no verb"},
-		"NotUndo":               {shop(), Action{Verb: Undo}, "no verb"},
+		"NoSuchVerb":            {shop(), propose.Action{Verb: "rollback"}, "no verb"},
+		"NotUndo":               {shop(), propose.Action{Verb: propose.Undo}, "no verb"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.in, c.a, c.err) })
 	}
@@ -252,7 +255,8 @@ func TestDecisionsOfASupersededRelease(t *testing.T) {
 	in, next := shop(), shop()
 	in.State.Release.Since = hour(8)
 	next.State.Release = &rollout.Release{Hash: "h1-3", Since: hour(11)}
-	for _, a := range []Action{{Verb: rollout.Promote, Full: true}, {Verb: rollout.Hold}, {Verb: rollout.Abort}, {Verb: rollout.Retry}} {
+	for _, a := range []propose.Action{{Verb: rollout.Promote, Full: true}, {Verb: rollout.Hold}, {Verb: rollout.Abort},
+		{Verb: rollout.Retry}} {
 		before := in
 		if a.Verb == rollout.Retry {
 			before = rejected()
@@ -303,29 +307,31 @@ func TestPromote(t *testing.T) {
 	apiAhead := at(map[rollout.Workload]int{web: 1, api: 4})
 	for name, c := range map[string]struct {
 		in   strategies.Input
-		a    Action
+		a    propose.Action
 		file string
 		then string
 	}{
-		"AtAGate": {one(1), Action{}, `since: "2026-11-22T08:00:00Z"` + "\nthrough: \"2\"", "continues past step 2 as soon as pods serve; "},
-		"AtAnAnalysis": {one(2), Action{}, `through: "3"`,
+		"AtAGate": {one(1), propose.Action{}, `since: "2026-11-22T08:00:00Z"` +
+			"\nthrough: \"2\"", "continues past step 2 as soon as pods serve; "},
+		"AtAnAnalysis": {one(2), propose.Action{}, `through: "3"`,
 			"past step 3 as soon as pods serve, and skips step 3/5 of shop/web (analysis errors); "},
-		"AtATimer": {one(3), Action{}, `through: "4"`, "and skips step 4/5 of shop/web (pause 1h0m0s); "},
-		"Through": {one(1), Action{Through: "4"}, `through: "4"`,
+		"AtATimer": {one(3), propose.Action{}, `through: "4"`, "and skips step 4/5 of shop/web (pause 1h0m0s); "},
+		"Through": {one(1), propose.Action{Through: "4"}, `through: "4"`,
 			"skips step 3/5 of shop/web (analysis errors), step 4/5 of shop/web (pause 1h0m0s); "},
-		"ByName": {one(1), Action{Through: "half-web"}, `through: "5"`, "past step 5"},
-		"Full": {one(1), Action{Full: true}, "through: full",
+		"ByName": {one(1), propose.Action{Through: "half-web"}, `through: "5"`, "past step 5"},
+		"Full": {one(1), propose.Action{Full: true}, "through: full",
 			"skips step 3/5 of shop/web (analysis errors), step 4/5 of shop/web (pause 1h0m0s), step 5/5 of shop/web (setWeight 50); "},
-		"Merged":     {merged, Action{}, `through: "3"`, "past step 3"},
-		"Spent":      {spent, Action{}, `at: "2026-11-22T10:00:00Z"`, "past step 2"},
-		"Siblings":   {apiAhead, Action{}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web as soon"},
-		"TwoGates":   {both, Action{}, "workloads:\n  shop/api: \"2\"\n  shop/web: \"2\"", "past step 2 of shop/api and step 2 of shop/web"},
-		"ThroughOne": {both, Action{Through: "half-api"}, "workloads:\n  shop/api: \"5\"", "step 5 of shop/api"},
-		"ThroughBoth": {both, Action{Through: "4"}, "workloads:\n  shop/api: \"4\"\n  shop/web: \"4\"",
+		"Merged":   {merged, propose.Action{}, `through: "3"`, "past step 3"},
+		"Spent":    {spent, propose.Action{}, `at: "2026-11-22T10:00:00Z"`, "past step 2"},
+		"Siblings": {apiAhead, propose.Action{}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web as soon"},
+		"TwoGates": {both, propose.Action{}, "workloads:\n  shop/api: \"2\"\n  shop/web: \"2\"",
+			"past step 2 of shop/api and step 2 of shop/web"},
+		"ThroughOne": {both, propose.Action{Through: "half-api"}, "workloads:\n  shop/api: \"5\"", "step 5 of shop/api"},
+		"ThroughBoth": {both, propose.Action{Through: "4"}, "workloads:\n  shop/api: \"4\"\n  shop/web: \"4\"",
 			"step 4 of shop/api and step 4 of shop/web"},
-		"BehindOne":    {apiAhead, Action{Through: "2"}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web"},
-		"Here":         {one(3), Action{Through: "4"}, `through: "4"`, "past step 4"},
-		"MergedBefore": {old, Action{}, `through: "1"`, "past step 2"},
+		"BehindOne":    {apiAhead, propose.Action{Through: "2"}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web"},
+		"Here":         {one(3), propose.Action{Through: "4"}, `through: "4"`, "past step 4"},
+		"MergedBefore": {old, propose.Action{}, `through: "1"`, "past step 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.a.Verb = rollout.Promote
@@ -336,18 +342,18 @@ func TestPromote(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		in  strategies.Input
-		a   Action
+		a   propose.Action
 		err string
 	}{
-		"ForPods":     {one(4), Action{}, "is at step 5/5 (setWeight 50)"},
-		"Behind":      {one(3), Action{Through: "2"}, "it is past step 2 already"},
-		"Held":        {held, Action{}, "a promotion does not end the hold"},
-		"BehindFirst": {one(1), Action{Through: "1"}, "it is past step 1 already"},
-		"AtTheEnd":    {one(5), Action{}, "it does not wait for a promotion; to open gates ahead of time: --through STEP or --full"},
-		"OneAtTheEnd": {at(map[rollout.Workload]int{api: 5, web: 4}), Action{}, "but is at step 5/5 (setWeight 50); to open"},
-		"BothAtSteps": {at(map[rollout.Workload]int{api: 4, web: 0}), Action{},
+		"ForPods":     {one(4), propose.Action{}, "is at step 5/5 (setWeight 50)"},
+		"Behind":      {one(3), propose.Action{Through: "2"}, "it is past step 2 already"},
+		"Held":        {held, propose.Action{}, "a promotion does not end the hold"},
+		"BehindFirst": {one(1), propose.Action{Through: "1"}, "it is past step 1 already"},
+		"AtTheEnd":    {one(5), propose.Action{}, "it does not wait for a promotion; to open gates ahead of time: --through STEP or --full"},
+		"OneAtTheEnd": {at(map[rollout.Workload]int{api: 5, web: 4}), propose.Action{}, "but is at step 5/5 (setWeight 50); to open"},
+		"BothAtSteps": {at(map[rollout.Workload]int{api: 4, web: 0}), propose.Action{},
 			"it does not wait for a promotion but is at step 5/5 (setWeight 50); to open"},
-		"ThroughWhich": {both, Action{Through: "6"}, "the steps are: 1, 2, 3, 4, half-web"},
+		"ThroughWhich": {both, propose.Action{Through: "6"}, "the steps are: 1, 2, 3, 4, half-web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.a.Verb = rollout.Promote
@@ -374,19 +380,19 @@ func rejected() strategies.Input {
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil
-	refused(t, in, Action{Verb: rollout.Retry}, "its Rollout document was removed")
-	if _, err := (Target{}).Decide(in, Action{Verb: rollout.Promote}); err == nil || strings.Contains(err.Error(), "retry") {
+	refused(t, in, propose.Action{Verb: rollout.Retry}, "its Rollout document was removed")
+	if _, err := (propose.Target{}).Decide(in, propose.Action{Verb: rollout.Promote}); err == nil || strings.Contains(err.Error(), "retry") {
 		t.Errorf("promote says %v", err)
 	}
 }
 
 func TestRetry(t *testing.T) {
 	in := rejected()
-	file, o := decided(t, in, Action{Verb: rollout.Retry})
+	file, o := decided(t, in, propose.Action{Verb: rollout.Retry})
 	compare.Contains(t, file, `at: "2026-11-22T10:00:00Z"`)
 	compare.Contains(t, o.Effect, "it was rejected: it was slow")
 	in.Now = in.Now.Add(time.Second)
-	again, _ := decided(t, in, Action{Verb: rollout.Retry})
+	again, _ := decided(t, in, propose.Action{Verb: rollout.Retry})
 	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
@@ -396,5 +402,5 @@ func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}
 	in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Retry, Digest: "new"}
-	refused(t, in, Action{Verb: rollout.Promote, Full: true}, "rolling back")
+	refused(t, in, propose.Action{Verb: rollout.Promote, Full: true}, "rolling back")
 }

@@ -1,4 +1,4 @@
-package propose
+package propose_test
 
 import (
 	"errors"
@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
 func TestPromotion(t *testing.T) {
 	key := &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2"}
-	o := Promotion("prod", shop().State, key)
-	want := Change{
+	o := propose.Promotion("prod", shop().State, key)
+	want := propose.Change{
 		Branch: "gitrollout/promote/prod/shop", Subject: "Promote shop past step 2", When: shop().State.Progress[0].Entered,
 		Edits: o.Edits,
 		Message: `Promote shop past step 2 in prod
@@ -39,7 +40,7 @@ To undo the release, before or after that: gitrollout undo shop
 	}}}
 	text := "\n\nMeasured: errors rate: Successful, 3 ok.\nMeasured: errors load: Successful, 1 ok.\n" +
 		"shop/shop is at step 2/3 (pause), 20%.\nshop/api is at step 1/2 (setWeight), 5%.\nshop/api is at step 3/3 (end), 100%.\n\nMerge"
-	if o := Promotion("prod", state, key); !o.When.Equal(later) || !strings.Contains(o.Message, text) {
+	if o := propose.Promotion("prod", state, key); !o.When.Equal(later) || !strings.Contains(o.Message, text) {
 		t.Errorf("as of %s:\n%s", o.When, o.Message)
 	}
 	web := rollout.Workload{Namespace: "shop", Name: "shop"}
@@ -51,8 +52,8 @@ To undo the release, before or after that: gitrollout undo shop
 
 func TestRevert(t *testing.T) {
 	s := shop().State
-	v := Reversion{Edits: map[string][]byte{"apps/shop/a.yaml": nil}, Sharers: []string{"cart"}}
-	o := Revert("prod", s, s.Rejected[0], true, v)
+	v := propose.Reversion{Edits: map[string][]byte{"apps/shop/a.yaml": nil}, Sharers: []string{"cart"}}
+	o := propose.Revert("prod", s, s.Rejected[0], true, v)
 	want := `Revert shop in prod to c1c1c1c
 
 Release h1-0 of c0c0c0c was rejected:
@@ -67,9 +68,10 @@ It also changes files of: cart
 	s.Rejected[0].Hook = "shop/migrate"
 	s.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: "h1-other", Phase: rollout.HookFailed, Log: "older"},
 		{Name: "shop/migrate", Release: s.Rejected[0].Hash, Phase: rollout.HookFailed, Job: "migrate-0-1", Log: "connected\n```\n# no heading"}}
-	compare.Contains(t, Revert("prod", s, s.Rejected[0], true, v).Message,
+	compare.Contains(t, propose.Revert("prod", s, s.Rejected[0], true, v).Message,
 		"shop\n\nThe last lines of the log of Job migrate-0-1:\n\n    connected\n    ```\n    # no heading\n\nIt also")
-	compare.CheckNamed(t, "it can be tried again", false, strings.Contains(Revert("prod", s, s.Rejected[0], false, v).Message, "retry"))
+	compare.CheckNamed(t, "it can be tried again", false,
+		strings.Contains(propose.Revert("prod", s, s.Rejected[0], false, v).Message, "retry"))
 	for name, c := range map[string]struct {
 		state rollout.State
 		want  bool
@@ -79,7 +81,7 @@ It also changes files of: cart
 		"GoingBack": {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{Reject: true}}, true},
 		"Replaced":  {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{}}, false},
 	} {
-		compare.CheckNamed(t, name, c.want, WantedBy(strategies.Input{State: c.state}).Revert)
+		compare.CheckNamed(t, name, c.want, propose.WantedBy(strategies.Input{State: c.state}).Revert)
 	}
 	compare.CheckNamed(t, "branch, and shared", []any{"gitrollout/revert/prod/shop", true}, []any{o.Branch, v.Shared()})
 	compare.CheckNamed(t, "time", s.Rejected[0].At, o.When)
@@ -87,7 +89,7 @@ It also changes files of: cart
 
 func TestUndoOrder(t *testing.T) {
 	s := shop().State
-	o := to.Undo(s, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "Version 1", Reversion{}, "wrong prices")
+	o := to.Undo(s, propose.Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "Version 1", propose.Reversion{}, "wrong prices")
 	want := `Undo h1-2 of shop in prod: back to h1-1 of c1c1c1c
 
 Release h1-2 of c2c2c2c by Ada <ada@example.com> is in flight:
@@ -99,15 +101,15 @@ Version 1
 Reason: wrong prices
 `
 	compare.Check(t, want, o.Message)
-	if !strings.HasPrefix(o.Message, UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
+	if !strings.HasPrefix(o.Message, propose.UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
 		t.Errorf("the reconciler does not know it again: %+v", o)
 	}
 }
 
 // TestUndoOfWhatWasRejected checks that the undo of a rejected version restores the stable version.
 func TestUndoOfWhatWasRejected(t *testing.T) {
-	stable := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
-	o := to.Undo(rejected().State, stable, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
+	stable := propose.Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
+	o := to.Undo(rejected().State, stable, "Version 1", propose.Reversion{Sharers: []string{"cart"}}, "")
 	want := `Undo the rejected version of shop in prod: back to h1-1 of c1c1c1c
 
 Release h1-1 of c1c1c1c by Bob <bob@example.com> serves:
@@ -122,14 +124,14 @@ It also changes files of: cart
 	// An app without stages has no release, so the message names commits.
 	plain := rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}
 	compare.Check(t, "Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n",
-		to.Undo(plain, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "").Message)
+		to.Undo(plain, propose.Version{Commit: "c1c1c1c1c1"}, "One", propose.Reversion{}, "").Message)
 	healthy := shop().State
 	healthy.Phase, healthy.Release = rollout.Healthy, nil
-	compare.Check(t, "Undo h1-1 of shop", UndoSubject(healthy))
+	compare.Check(t, "Undo h1-1 of shop", propose.UndoSubject(healthy))
 }
 
 func TestBack(t *testing.T) {
-	recorded := []Version{{"h1-2", "c2c2c2c2c2", true}, {"h1-9", "c9", false}, {"h1-0", "c0", true}, {"", "c8", true}}
+	recorded := []propose.Version{{"h1-2", "c2c2c2c2c2", true}, {"h1-9", "c9", false}, {"h1-0", "c0", true}, {"", "c8", true}}
 	healthy := shop().State
 	healthy.Phase, healthy.Release = rollout.Healthy, nil
 	first := shop().State
@@ -156,7 +158,7 @@ func TestBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := false
-			v, err := Back(c.state, c.hash, func() ([]Version, error) { asked = true; return recorded, nil })
+			v, err := propose.Back(c.state, c.hash, func() ([]propose.Version, error) { asked = true; return recorded, nil })
 			if c.err != "" {
 				compare.Contains(t, fmt.Sprint(err), c.err)
 			} else if err != nil || v.Commit != c.want {
@@ -166,10 +168,10 @@ func TestBack(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	if _, err := Back(healthy, "", func() ([]Version, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := propose.Back(healthy, "", func() ([]propose.Version, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	_, err := Back(healthy, "", func() ([]Version, error) { return recorded[:1], nil })
+	_, err := propose.Back(healthy, "", func() ([]propose.Version, error) { return recorded[:1], nil })
 	compare.Contains(t, fmt.Sprint(err), "no version before")
 }
 
@@ -190,20 +192,21 @@ func TestReversion(t *testing.T) {
 	from := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "base/both.yaml", "base/x.yaml"}}
 	to := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml", "base/x.yaml"}}
 	cart := &rollout.Render{App: rollout.App{Name: "cart"}, Files: []string{"base/x.yaml", "base/both.yaml"}}
-	v, err := NewReversion(head, old, from, to, []*rollout.Render{cart, from})
+	v, err := propose.NewReversion(head, old, from, to, []*rollout.Render{cart, from})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
 	compare.CheckNamed(t, "a file that another app needs is not deleted", want, v.Edits)
-	compare.CheckNamed(t, "the files of the older version", to.Files, Target{}.Undo(rollout.State{App: "shop"}, Version{}, "", v, "").uses)
+	compare.CheckNamed(t, "the files of the older version", to.Files,
+		propose.Target{}.Undo(rollout.State{App: "shop"}, propose.Version{}, "", v, "").Uses())
 	compare.CheckNamed(t, "shared, by, and outside", "true [cart] [base/x.yaml]", fmt.Sprint(v.Shared(), v.Sharers, v.Outside))
 	compare.Contains(t, v.Caution(), "files of: cart", "base/x.yaml")
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
 	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
-	v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own})
+	v, err = propose.NewReversion(head, old, own, own, []*rollout.Render{apart, own})
 	compare.CheckNamed(t, "files of no other app: error, shared, by", "<nil> false []", fmt.Sprint(err, v.Shared(), v.Sharers))
-	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
+	for name, v := range map[string]propose.Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
 		compare.CheckNamed(t, name+" alone", true, v.Shared())
 	}
 }
@@ -244,12 +247,13 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			head, old := unreadable{commit{file: "2"}, c.head}, unreadable{commit{file: "1"}, c.old}
 			app := &rollout.Render{App: rollout.App{Name: "shop", Path: "apps/shop"}, Files: []string{file}}
-			_, err := NewReversion(head, old, app, app, nil)
+			_, err := propose.NewReversion(head, old, app, app, nil)
 			compare.CheckNamed(t, "NewReversion", c.err, fmt.Sprint(err))
-			if _, err := Trace(Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err, errUnread) {
+			if _, err := propose.Trace(propose.Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err,
+				errUnread) {
 				t.Errorf("Trace: %v", err)
 			}
-			compare.CheckNamed(t, "a merge restores an unreadable state", false, Restores(rollout.Merge{Clean: true}, head, old, app, app))
+			compare.CheckNamed(t, "a merge restores an unreadable state", false, propose.Restores(rollout.Merge{Clean: true}, head, old, app, app))
 		})
 	}
 }
@@ -285,7 +289,7 @@ func TestTrace(t *testing.T) {
 		"the history has no commits":        {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
+			v, err := propose.Trace(propose.Scaled(propose.Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}}), c.line, "c2")
 			var got []string
 			const also = "\nIt also takes back the changes of these commits in the same files:\n- "
 			compare.CheckNamed(t, v.Caution(), min(1, len(v.Others)), strings.Count(v.Caution(), also))
@@ -387,7 +391,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 			if c.now != "" {
 				head["a/"+c.path] = c.now
 			}
-			v, err := NewReversion(head, old, sizedTo("a", file, c.is...), sizedTo("a", file, c.was...), nil)
+			v, err := propose.NewReversion(head, old, sizedTo("a", file, c.is...), sizedTo("a", file, c.was...), nil)
 			content, edited := v.Edits["a/"+c.path]
 			if got := string(content); err != nil || got != c.want || edited != (name != "nothing else") || edited && content == nil {
 				t.Errorf("%q, want %q; error %v", got, c.want, err)
@@ -403,7 +407,8 @@ func TestReversionKeepsThePods(t *testing.T) {
 // the present folder.
 func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
-	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
+	v, err := propose.NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3),
+		nil)
 	want := map[string][]byte{"a/web.yaml": []byte("replicas: 9\nv1"), "b/web.yaml": nil, "b/more.yaml": nil}
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
@@ -432,7 +437,7 @@ func TestReversionOfWhatIsConfigured(t *testing.T) {
 		c.is(&from.App)
 		c.was(&to.App)
 		to.Commit.ID = "c0c0c0c0c0"
-		v, err := NewReversion(head, old, from, to, nil)
+		v, err := propose.NewReversion(head, old, from, to, nil)
 		if is := err != nil && strings.Contains(err.Error(), "config.yaml"); is != c.want || is == (len(v.Edits) == 1) {
 			t.Errorf("%s: error %v, edits %q", name, err, v.Edits)
 		}

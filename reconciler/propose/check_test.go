@@ -1,9 +1,10 @@
-package propose
+package propose_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
@@ -31,14 +32,14 @@ func TestRestores(t *testing.T) {
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
 		merge, from, to := rollout.Merge{Edits: c.edits, Clean: c.clean}, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)
-		compare.CheckNamed(t, name, c.want, Restores(merge, head, old, from, to))
+		compare.CheckNamed(t, name, c.want, propose.Restores(merge, head, old, from, to))
 	}
 }
 
 // TestMergeable checks that no proposal is mergeable while the app waits at no gate.
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
-	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, Mergeable("prod", in, rollout.Merge{Clean: true}))
+	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, propose.Mergeable("prod", in, rollout.Merge{Clean: true}))
 }
 
 // TestMergeableApproval checks which branch approves the entry of an app, and which merges do. An approved app needs no merge.
@@ -56,16 +57,16 @@ func TestMergeableApproval(t *testing.T) {
 		for _, p := range proposals {
 			all[p] = "c1"
 		}
-		return BranchOf(rollout.ProposePromotion, "prod", in, all)
+		return propose.BranchOf(rollout.ProposePromotion, "prod", in, all)
 	}
 	compare.CheckNamed(t, "branches", []string{own, own, joint}, []string{branch(own), branch(own, joint), branch(joint)})
-	edits := Entry("prod", in).Edits
-	compare.CheckNamed(t, "the entry", true, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	edits := propose.Entry("prod", in).Edits
+	compare.CheckNamed(t, "the entry", true, propose.Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
 	edits["other"] = nil
-	compare.CheckNamed(t, "together with others", true, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
-	compare.CheckNamed(t, "in conflict", false, Mergeable("prod", in, rollout.Merge{Edits: edits}))
+	compare.CheckNamed(t, "together with others", true, propose.Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	compare.CheckNamed(t, "in conflict", false, propose.Mergeable("prod", in, rollout.Merge{Edits: edits}))
 	edits[rollout.PromotionPath("prod", "shop")] = []byte("evil")
-	compare.CheckNamed(t, "another content", false, Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
+	compare.CheckNamed(t, "another content", false, propose.Mergeable("prod", in, rollout.Merge{Clean: true, Edits: edits}))
 	in.Promotion = &rollout.Promotion{Release: "h1-9", Through: rollout.ThroughEntry, Commit: commit.ID}
 	compare.CheckNamed(t, "after the merge", own, branch(joint))
 	const named = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: a, name: '@c9'}\n"

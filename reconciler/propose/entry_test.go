@@ -1,10 +1,11 @@
-package propose
+package propose_test
 
 import (
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
@@ -12,7 +13,7 @@ import (
 // TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort. The file names the version at the head.
 // Other promotions name this way, and an app that need not wait is refused.
 func TestPromoteEntry(t *testing.T) {
-	entry := Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, Release: "h1-9"}
+	entry := propose.Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, Release: "h1-9"}
 	in := shop()
 	refused(t, in, entry, "is not a step")
 	in.State = in.State.AtRest(rollout.Healthy, "")
@@ -23,10 +24,10 @@ func TestPromoteEntry(t *testing.T) {
 	compare.Contains(t, file, "commit: c9c9c9c9c9\n")
 	compare.Contains(t, o.Effect, "shop does not wait for other apps or clusters")
 	compare.CheckNamed(t, "about the head's version", error(nil), entry.StillAbout(in))
-	refused(t, in, Action{Verb: rollout.Promote}, "it waits for cohort 2 of 3 (base/web.yaml); to let it take the change now: "+
+	refused(t, in, propose.Action{Verb: rollout.Promote}, "it waits for cohort 2 of 3 (base/web.yaml); to let it take the change now: "+
 		"gitrollout promote shop --through entry")
 	offers := 0
-	for _, a := range Possible(in) {
+	for _, a := range propose.Possible(in) {
 		if a.Through == rollout.ThroughEntry {
 			offers++
 		}

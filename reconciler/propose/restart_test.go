@@ -1,4 +1,4 @@
-package propose
+package propose_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -23,7 +24,7 @@ func restful(change func(*strategies.Input)) strategies.Input {
 }
 
 func TestRestart(t *testing.T) {
-	a := Action{Verb: rollout.Restart}
+	a := propose.Action{Verb: rollout.Restart}
 	in := restful(nil)
 	file, o := decided(t, in, a)
 	stable := in.State.Stable.Hash
@@ -73,12 +74,12 @@ func TestRestart(t *testing.T) {
 		"a restart is planned": {requested(time.Hour),
 			"it waits already for the restart of shop/shop: planned for 2026-11-22T11:00:00Z; for another time, change restartAt"},
 	} {
-		_, err := to.Decide(c.in, Action{Verb: rollout.Restart})
+		_, err := to.Decide(c.in, propose.Action{Verb: rollout.Restart})
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %q", name, err, c.err)
 		}
 		isOffered := false
-		for _, a := range Possible(c.in) {
+		for _, a := range propose.Possible(c.in) {
 			isOffered = isOffered || a.Verb == rollout.Restart
 		}
 		if isOffered != (c.err == "") {

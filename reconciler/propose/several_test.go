@@ -1,4 +1,4 @@
-package propose
+package propose_test
 
 import (
 	"fmt"
@@ -7,31 +7,32 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestTogether(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	of := func(app, branch string, edits map[string][]byte) Change {
-		return Change{App: app, Branch: branch, Edits: edits, Message: "Act on " + app + "\n\nRelease of " + app + "\n", When: at,
+	of := func(app, branch string, edits map[string][]byte) propose.Change {
+		return propose.Change{App: app, Branch: branch, Edits: edits, Message: "Act on " + app + "\n\nRelease of " + app + "\n", When: at,
 			Subject: "Act on " + app, Effect: app + " goes on"}
 	}
-	to := Target{Cluster: "prod", Branch: "main"}
-	promote := Action{Verb: rollout.Promote}
+	to := propose.Target{Cluster: "prod", Branch: "main"}
+	promote := propose.Action{Verb: rollout.Promote}
 	cart, shop := of("cart", "main", map[string][]byte{"cart.yaml": []byte("c")}), of("shop", "main", map[string][]byte{"shop.yaml": nil})
 
-	one, err := to.Together(promote, []Change{cart})
+	one, err := to.Together(promote, []propose.Change{cart})
 	compare.Check(t, error(nil), err)
 	compare.Check(t, cart, one)
 
-	both, err := to.Together(promote, []Change{cart, shop})
+	both, err := to.Together(promote, []propose.Change{cart, shop})
 	compare.Check(t, error(nil), err)
-	compare.Check(t, Change{App: "cart, shop", Branch: "main", When: at,
+	compare.Check(t, propose.Change{App: "cart, shop", Branch: "main", When: at,
 		Edits:   map[string][]byte{"cart.yaml": []byte("c"), "shop.yaml": nil},
 		Subject: "Promote cart and shop", Effect: "cart goes on\nshop goes on",
 		Message: "Promote cart and shop in prod\n\nAct on cart\n\nRelease of cart\n\nAct on shop\n\nRelease of shop\n"}, both)
 
-	opened, err := to.Together(Action{Verb: rollout.Promote, Through: rollout.ThroughEntry}, []Change{cart, shop})
+	opened, err := to.Together(propose.Action{Verb: rollout.Promote, Through: rollout.ThroughEntry}, []propose.Change{cart, shop})
 	compare.Check(t, error(nil), err)
 	compare.Check(t, "Open a shared change for cart and shop", opened.Subject)
 
@@ -53,16 +54,16 @@ func TestTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shop := of("shop", branch+"shop", c.shop)
-			shop.uses = []string{c.uses}
+			shop.SetUses(c.uses)
 			got := ""
-			undo, err := to.Together(Action{Verb: Undo}, []Change{of("cart", branch+"cart", c.cart), shop})
+			undo, err := to.Together(propose.Action{Verb: propose.Undo}, []propose.Change{of("cart", branch+"cart", c.cart), shop})
 			if err != nil {
 				got = err.Error()
 			} else {
 				compare.Check(t, branch+"cart+shop", undo.Branch)
 			}
 			compare.Check(t, c.err, got)
-			_, err = to.Together(Action{Verb: Undo}, []Change{shop, of("cart", branch+"cart", c.cart)})
+			_, err = to.Together(propose.Action{Verb: propose.Undo}, []propose.Change{shop, of("cart", branch+"cart", c.cart)})
 			compare.CheckNamed(t, "an error in the other order", c.err != "", err != nil)
 		})
 	}
@@ -71,21 +72,21 @@ func TestTogether(t *testing.T) {
 func TestSubjectOfSeveral(t *testing.T) {
 	many := strings.Fields("cart catalogue checkout payments search shipping warehouse")
 	for name, c := range map[string]struct {
-		a    Action
+		a    propose.Action
 		apps []string
 		most int
 		want string
 	}{
-		"Two":     {Action{Verb: rollout.Promote}, many[:2], 72, "Promote cart and catalogue"},
-		"Three":   {Action{Verb: rollout.Abort}, many[:3], 72, "Abort cart, catalogue and checkout"},
-		"AtLimit": {Action{Verb: rollout.Retry}, many[:2], 24, "Retry cart and catalogue"},
-		"Above":   {Action{Verb: rollout.Retry}, many[:2], 23, "Retry cart and 1 more"},
-		"Many":    {Action{Verb: rollout.Hold}, many, 40, "Hold cart, catalogue and 5 more"},
-		"AtLeast": {Action{Verb: Undo}, many, 5, "Undo cart and 6 more"},
-		"Off":     {Action{Verb: rollout.Hold, Off: true}, many[:2], 72, "End the hold of cart and catalogue"},
-		"Adopt":   {Action{Verb: rollout.Promote, AdoptAnyway: true}, many[:2], 72, "Adopt cart and catalogue"},
+		"Two":     {propose.Action{Verb: rollout.Promote}, many[:2], 72, "Promote cart and catalogue"},
+		"Three":   {propose.Action{Verb: rollout.Abort}, many[:3], 72, "Abort cart, catalogue and checkout"},
+		"AtLimit": {propose.Action{Verb: rollout.Retry}, many[:2], 24, "Retry cart and catalogue"},
+		"Above":   {propose.Action{Verb: rollout.Retry}, many[:2], 23, "Retry cart and 1 more"},
+		"Many":    {propose.Action{Verb: rollout.Hold}, many, 40, "Hold cart, catalogue and 5 more"},
+		"AtLeast": {propose.Action{Verb: propose.Undo}, many, 5, "Undo cart and 6 more"},
+		"Off":     {propose.Action{Verb: rollout.Hold, Off: true}, many[:2], 72, "End the hold of cart and catalogue"},
+		"Adopt":   {propose.Action{Verb: rollout.Promote, AdoptAnyway: true}, many[:2], 72, "Adopt cart and catalogue"},
 	} {
-		t.Run(name, func(t *testing.T) { compare.Check(t, c.want, subjectOf(c.a, c.apps, c.most)) })
+		t.Run(name, func(t *testing.T) { compare.Check(t, c.want, propose.SubjectOf(c.a, c.apps, c.most)) })
 	}
 }
 
@@ -95,8 +96,8 @@ func TestJoined(t *testing.T) {
 	for i := range 40 {
 		apps = append(apps, fmt.Sprintf("app-%d", i))
 	}
-	compare.Check(t, "app-0+app-1", joined(apps[:2]))
-	all, fewer := joined(apps), joined(apps[:39])
+	compare.Check(t, "app-0+app-1", propose.Joined(apps[:2]))
+	all, fewer := propose.Joined(apps), propose.Joined(apps[:39])
 	compare.Check(t, len("app-0+0123456789"), len(all))
 	if all == fewer {
 		t.Errorf("the branch of 40 apps is the branch of 39 apps: %s", all)

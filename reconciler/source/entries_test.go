@@ -1,4 +1,4 @@
-package source
+package source_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
@@ -23,7 +24,7 @@ type baseApps struct {
 	errs    map[string]error // of heads
 	failed  error            // of Tree
 	reads   bool
-	entries *Entries
+	entries *source.Entries
 	made    map[string]*rollout.Render
 	apps    []rollout.App
 }
@@ -56,7 +57,7 @@ func (f *baseApps) head(t testing.TB, id string, edits map[string]string) {
 		f.Set(a.Name, []string{a.Path + "/kustomization.yaml", "base/web.yaml"})
 	}
 	defer func() { f.entries.Forget() }()
-	f.entries = &Entries{
+	f.entries = &source.Entries{
 		Branch: b, Record: func(app string) rollout.State { return f.records[app] },
 		Head:  func(app rollout.App) (strategies.Head, bool) { return f.headOf(app.Name), true },
 		Files: f.Files, ReadBy: f.Readers, Reads: func() bool { return f.reads },
@@ -335,8 +336,9 @@ func TestEntriesOfLostApps(t *testing.T) {
 func TestEntriesAreUnknown(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.apps[0]
-	f.entries.ids, f.failed = map[string]map[string]string{}, fmt.Errorf("commit one %w", ErrNotReady)
-	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
+	f.entries.Reread()
+	f.failed = fmt.Errorf("commit one %w", source.ErrNotReady)
+	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, source.ErrNotReady) {
 		t.Errorf("error %v", err)
 	}
 	f.failed = errors.New("commit one is gone")
@@ -344,7 +346,7 @@ func TestEntriesAreUnknown(t *testing.T) {
 		t.Errorf("entry %+v, error %v", e, err)
 	}
 	f.failed, f.reads = nil, true
-	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, ErrNotReady) {
+	if _, err := f.entries.Of(app, f.records[app.Name], f.headOf(app.Name), nil, noon); !errors.Is(err, source.ErrNotReady) {
 		t.Errorf("error %v", err)
 	}
 	f.head(t, "three", map[string]string{"apps/a0000/kustomization.yaml": "namePrefix: a\n"})
@@ -361,34 +363,34 @@ func TestRecordedEntry(t *testing.T) {
 	version := f.hashOf(app, "two")
 	s.Held = &rollout.Held{Reason: rollout.HeldCohort, Commit: "two",
 		Message: fmt.Sprintf("release %s of two by Ann waits for cohort 3 of 3 (base/web.yaml)", version)}
-	prepared := func(p Promotion, head strategies.Head) *cohort.Entry {
-		return Prepare(f.entries.Branch, f.apps[0], s, head, p, Trust{}).Entry
+	prepared := func(p source.Promotion, head strategies.Head) *cohort.Entry {
+		return source.Prepare(f.entries.Branch, f.apps[0], s, head, p, source.Trust{}).Entry
 	}
-	e := prepared(Promotion{}, f.headOf(app))
+	e := prepared(source.Promotion{}, f.headOf(app))
 	if e == nil || e.Open || e.Waits != "cohort 3 of 3 (base/web.yaml)" || e.Release != version {
 		t.Errorf("entry %+v", e)
 	}
-	want := rollout.Place{File: "base/web.yaml", ID: idOf(f.entries.Branch, "base/web.yaml"), Cohort: 3, Of: 3}
+	want := rollout.Place{File: "base/web.yaml", ID: source.IDOf(f.entries.Branch, "base/web.yaml"), Cohort: 3, Of: 3}
 	compare.CheckNamed(t, "the place", want, e.Place)
 	compare.CheckNamed(t, "the place as the reconciler has it", want, f.entry(t, app, nil).Place)
 	entered := rollout.State{App: app, Source: "two", Entered: &rollout.Entered{Commit: "two", Place: want}}
 	placed := func() *rollout.Place {
-		return Prepare(f.entries.Branch, f.apps[0], entered, f.headOf(app), Promotion{}, Trust{}).Place
+		return source.Prepare(f.entries.Branch, f.apps[0], entered, f.headOf(app), source.Promotion{}, source.Trust{}).Place
 	}
 	compare.CheckNamed(t, "the place of an app that has entered", want, *placed())
 	entered.Entered.ID = "0000000"
 	compare.CheckNamed(t, "another content at the head", true, placed() == nil)
 	p := &rollout.Promotion{Release: version, Through: "entry", Decision: rollout.Promote, Digest: "d"}
-	e = prepared(Promotion{File: p}, f.headOf(app))
+	e = prepared(source.Promotion{File: p}, f.headOf(app))
 	if e == nil || !e.Open {
 		t.Errorf("with a promotion: %+v", e)
 	}
-	if e = prepared(Promotion{}, strategies.Head{Commit: rollout.Commit{ID: "one"}, Render: f.render(app, "one")}); e != nil {
+	if e = prepared(source.Promotion{}, strategies.Head{Commit: rollout.Commit{ID: "one"}, Render: f.render(app, "one")}); e != nil {
 		t.Errorf("another head: %+v", e)
 	}
-	in, err := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+	in, err := source.Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		return f.render(app.Name, commit), nil
-	}}.Gather(t.Context(), App{App: rollout.App{Name: app}, Head: f.headOf(app), State: s, Entry: &cohort.Entry{}}, noon)
+	}}.Gather(t.Context(), source.App{App: rollout.App{Name: app}, Head: f.headOf(app), State: s, Entry: &cohort.Entry{}}, noon)
 	must(t, err)
 	compare.CheckNamed(t, "the gathered entry", false, in.Entry == nil)
 }

@@ -1,4 +1,4 @@
-package source
+package source_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/traffic"
@@ -97,15 +98,15 @@ func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rol
 	return &rollout.Render{App: app, Commit: c}, nil
 }
 
-func open(t testing.TB, tree Snapshot, last *rollout.Config) *Branch {
+func open(t testing.TB, tree source.Snapshot, last *rollout.Config) *source.Branch {
 	t.Helper()
-	b, err := NewReader("prod", &builds{}).Open(tree, last)
+	b, err := source.NewReader("prod", &builds{}).Open(tree, last)
 	must(t, err)
 	return b
 }
 
 // changed opens a commit with edits of the commit "first". There is no earlier configuration.
-func changed(t *testing.T, edits map[string]string) *Branch {
+func changed(t *testing.T, edits map[string]string) *source.Branch {
 	t.Helper()
 	return open(t, first.with("second", edits), nil)
 }
@@ -123,7 +124,7 @@ var shop = rollout.App{Name: "shop"}
 // listing returns a configuration file with the given entries of apps.
 func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
-func names(b *Branch) string {
+func names(b *source.Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
@@ -155,7 +156,7 @@ func TestNoConfiguration(t *testing.T) {
 		if cluster == "" {
 			tree = first.with("second", map[string]string{config: ""})
 		}
-		compare.Contains(t, missing(tree, "staging").Error(), "does not exist", want)
+		compare.Contains(t, source.Missing(tree, "staging").Error(), "does not exist", want)
 	}
 }
 
@@ -205,7 +206,7 @@ func TestAppAt(t *testing.T) {
 	})
 	now, _ := open(t, moved, nil).Find("shop")
 	compare.CheckNamed(t, "now", [2]string{"teams/a/shop", "edge"}, [2]string{now.Path, now.Namespace})
-	r := NewReader("prod", &builds{})
+	r := source.NewReader("prod", &builds{})
 	then := r.AppAt(first, now)
 	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
 	// The namespace comes from the entry that matches the app's folder, not from the first entry.
@@ -218,11 +219,11 @@ func TestAppAt(t *testing.T) {
 		r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), renamed).Path)
 	// Gather renders the recorded commit with the former folder, but returns the app with the present folder.
 	var asked rollout.App
-	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+	g := source.Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
 		return &rollout.Render{App: asked}, nil
 	}}
-	in, err := g.Gather(t.Context(), App{App: now, State: rollout.State{App: "shop", Source: "first"}}, time.Now())
+	in, err := g.Gather(t.Context(), source.App{App: now, State: rollout.State{App: "shop", Source: "first"}}, time.Now())
 	if err != nil || in.Source == nil || asked.Path != "apps/shop" || in.App.Path != "teams/a/shop" {
 		t.Errorf("gathered %+v at %s, %v", in.App, asked.Path, err)
 	}
@@ -232,10 +233,10 @@ func TestAppAt(t *testing.T) {
 // is no error.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
-	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
-	app := App{App: shop, State: rollout.State{App: "shop", Source: "first"}}
-	problem = fmt.Errorf("commit first: %w", ErrNotReady)
-	if in, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, ErrNotReady) || in.App != app.App {
+	g := source.Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
+	app := source.App{App: shop, State: rollout.State{App: "shop", Source: "first"}}
+	problem = fmt.Errorf("commit first: %w", source.ErrNotReady)
+	if in, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, source.ErrNotReady) || in.App != app.App {
 		t.Errorf("error %v", err)
 	}
 	problem = errors.New("gone")
@@ -260,9 +261,9 @@ func TestPromotion(t *testing.T) {
 		t.Errorf("bad: %+v", p)
 	}
 	built, wrong := &rollout.Render{}, errors.New("wrong")
-	headOf := func(built *rollout.Render, err error, p Promotion) strategies.Head {
+	headOf := func(built *rollout.Render, err error, p source.Promotion) strategies.Head {
 		head := strategies.Head{Commit: rollout.Commit{ID: "second"}, Render: built, Err: err}
-		return Prepare(b, rollout.App{}, rollout.State{}, head, p, Trust{}).Head
+		return source.Prepare(b, rollout.App{}, rollout.State{}, head, p, source.Trust{}).Head
 	}
 	if head := headOf(built, nil, p); head.Err == nil || head.Render != nil {
 		t.Errorf("the head of an app with a bad promotion file: %+v", head)
@@ -270,7 +271,7 @@ func TestPromotion(t *testing.T) {
 	if head := headOf(nil, wrong, p); head.Err != wrong {
 		t.Errorf("want the app's error before its promotion file's: %v", head.Err)
 	}
-	if head := headOf(built, nil, Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
+	if head := headOf(built, nil, source.Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
 		t.Errorf("the head of an app: %+v", head)
 	}
 
@@ -280,7 +281,7 @@ func TestPromotion(t *testing.T) {
 	if p.Path != file || p.File == nil {
 		t.Errorf("of the name before: %+v", p)
 	}
-	compare.CheckNamed(t, "another app's", Promotion{}, changed(t, map[string]string{file: good}).Promotion(renamed))
+	compare.CheckNamed(t, "another app's", source.Promotion{}, changed(t, map[string]string{file: good}).Promotion(renamed))
 
 	forbids := rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}
 	for name, c := range map[string]struct {
@@ -304,7 +305,7 @@ func TestPromotion(t *testing.T) {
 
 // TestProjects checks that an app gets its service account and its promoters from its project. An app without a project gets neither.
 func TestProjects(t *testing.T) {
-	r := NewReader("prod", &builds{})
+	r := source.NewReader("prod", &builds{})
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
 		{Name: "shops", Apps: []string{"shop"}, ServiceAccount: "deployer", Promoters: "keys/shops"},
 		{Name: "tills", Apps: []string{"till"}},
@@ -395,17 +396,17 @@ func TestReadsThatFail(t *testing.T) {
 	})
 	record := commit{id: "state", files: map[string]string{rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster)}}
 	for name, read := range map[string]func(failing) error{
-		"Open":     func(f failing) error { _, err := NewReader("prod", &builds{}).Open(f, nil); return err },
-		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
+		"Open":     func(f failing) error { _, err := source.NewReader("prod", &builds{}).Open(f, nil); return err },
+		"Clusters": func(f failing) error { _, err := source.Clusters(f); return err },
 		"Promotion": func(f failing) error {
-			b := Branch{Cluster: "prod", Tree: f}
+			b := source.Branch{Cluster: "prod", Tree: f}
 			if p := b.Promotion(shop); !rollout.IsInvalid(p.Err) {
 				return p.Err
 			}
 			return nil
 		},
 		"States": func(f failing) error {
-			s, err := ReadStates(failing{record, f.left})
+			s, err := source.ReadStates(failing{record, f.left})
 			if err == nil {
 				_, err = s.Of("shop")
 			}
@@ -433,7 +434,7 @@ func TestReadsThatFail(t *testing.T) {
 // TestReadsOnce checks that a configuration's content is read only once, and that the cache's size is limited. An app
 // whose folder has not moved is found without a search.
 func TestReadsOnce(t *testing.T) {
-	r := NewReader("prod", &builds{})
+	r := source.NewReader("prod", &builds{})
 	// The first call reads the configuration's entry, its content and the folder. The second call finds the content in the cache.
 	for _, reads := range []int{3, 2} {
 		left := reads
@@ -441,20 +442,20 @@ func TestReadsOnce(t *testing.T) {
 		compare.CheckNamed(t, fmt.Sprint("left of ", reads, " reads, and namespace"), []any{0, "shops"}, []any{left, then.Namespace})
 	}
 	// The cache is emptied only before it would exceed its limit.
-	for i := range maxConfigs {
+	for i := range 50 {
 		_, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)}))
 		must(t, err)
-		if i == maxConfigs-2 && len(r.configs) != maxConfigs {
-			t.Errorf("%d configurations are kept", len(r.configs))
+		if i == 50-2 && r.Configs() != 50 {
+			t.Errorf("%d configurations are kept", r.Configs())
 		}
 	}
-	compare.CheckNamed(t, "configurations that are kept", 1, len(r.configs))
+	compare.CheckNamed(t, "configurations that are kept", 1, r.Configs())
 }
 
 // TestAppAtKeepsTheLimits checks that AppAt finds the folder at an older commit, and keeps the present limits and the present name.
 func TestAppAtKeepsTheLimits(t *testing.T) {
 	limits := rollout.Limits{Memory: 7}
-	r := NewReader("prod", &builds{})
+	r := source.NewReader("prod", &builds{})
 	for name, now := range map[string]rollout.App{
 		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
 		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
@@ -482,7 +483,7 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 // app, because the app is in two projects.
 func TestRenderHead(t *testing.T) {
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
-	r := NewReader("prod", &builds{})
+	r := source.NewReader("prod", &builds{})
 	if built, err := r.RenderHead(first, app); err != nil || built.App.Name != "shop" || built.Commit.ID != "first" {
 		t.Errorf("%+v, %v", built, err)
 	}
@@ -493,7 +494,7 @@ func TestRenderHead(t *testing.T) {
 	if _, err := r.Render(first, app); err != nil {
 		t.Errorf("an older commit: %v", err)
 	}
-	r = NewReader("prod", broken{})
+	r = source.NewReader("prod", broken{})
 	if built, err := r.RenderHead(first, app); err != errBroken || built != nil {
 		t.Errorf("one that cannot be rendered: %+v, %v", built, err)
 	}
@@ -524,7 +525,7 @@ func TestLook(t *testing.T) {
 		return r
 	}
 	got := ""
-	g := Gatherer{
+	g := source.Gatherer{
 		RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, errBroken },
 		Observe: func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 			got = fmt.Sprint(app, workloads, routes)
@@ -542,16 +543,16 @@ func TestLook(t *testing.T) {
 		"HadBefore":  {nil, inventory, "shop[shop/web] []"},
 		"NoWorkload": {nil, inventory[1:], "shop[] []"},
 	} {
-		app := App{App: shop, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
+		app := source.App{App: shop, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
 		in, err := g.Gather(t.Context(), app, time.Now())
 		if err != nil || got != c.want || in.Observed.Unseen != "nothing" {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
 		}
 	}
 	// Routes uses the head's routes. Without a render of the head, it uses the routes of the recorded commit.
-	compare.CheckNamed(t, "routes", 1, len(routesOf(strategies.Input{Source: routed("gate")})))
+	compare.CheckNamed(t, "routes", 1, len(source.RoutesOf(strategies.Input{Source: routed("gate")})))
 	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
-	compare.CheckNamed(t, "routes that Git asks for", 0, len(routesOf(without)))
+	compare.CheckNamed(t, "routes that Git asks for", 0, len(source.RoutesOf(without)))
 }
 
 // TestKindsAreMadeKnown checks that Look passes the workload kinds of Rollout documents to Know before it calls Observe. The kinds come
@@ -580,7 +581,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	} {
 		var told []rollout.Partitioned
 		asked := false
-		g := Gatherer{
+		g := source.Gatherer{
 			Know: func(kinds []rollout.Partitioned) { told = kinds },
 			Observe: func(string, []rollout.Workload, []rollout.Ref) rollout.Observed {
 				asked = (told == nil) == (c.want == nil)
@@ -601,7 +602,7 @@ func TestStates(t *testing.T) {
 	tree := commit{"states", map[string]string{
 		rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x",
 	}}
-	s, err := ReadStates(tree)
+	s, err := source.ReadStates(tree)
 	if err != nil || len(s.Files()) != 2 || s.Cluster != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -612,10 +613,10 @@ func TestStates(t *testing.T) {
 	}
 	_, err = s.Of("till")
 	compare.Contains(t, fmt.Sprint(err), rollout.StatePath("till"))
-	if none, err := ReadStates(nil); err != nil || len(none.Files()) != 0 {
+	if none, err := source.ReadStates(nil); err != nil || len(none.Files()) != 0 {
 		t.Errorf("no branch: %+v, %v", none, err)
 	}
-	if _, err := ReadStates(commit{"bad", map[string]string{rollout.ClusterPath: "cluster: 3\n"}}); err == nil {
+	if _, err := source.ReadStates(commit{"bad", map[string]string{rollout.ClusterPath: "cluster: 3\n"}}); err == nil {
 		t.Error("a cluster.yaml that cannot be read is read")
 	}
 }
@@ -649,7 +650,7 @@ func TestDesired(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reads []string
-			g := Gatherer{RenderAt: func(_ context.Context, _ rollout.App, commit string) (*rollout.Render, error) {
+			g := source.Gatherer{RenderAt: func(_ context.Context, _ rollout.App, commit string) (*rollout.Render, error) {
 				if reads = append(reads, commit); commit == c.fails {
 					return nil, errBroken
 				}
@@ -675,7 +676,7 @@ func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
 	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {
-		_, err := NewReader("prod", renderer).Open(tree, nil)
+		_, err := source.NewReader("prod", renderer).Open(tree, nil)
 		if err != nil || (len(renderer.kept) > 0) != (tree.id == "first") {
 			t.Errorf("at the %s commit %v are kept, error %v", tree.id, renderer.kept, err)
 		}

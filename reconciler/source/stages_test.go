@@ -1,10 +1,12 @@
-package source
+package source_test
 
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -61,7 +63,8 @@ func TestInputsAt(t *testing.T) {
 		"another cluster":     {map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n")}, true},
 		"a promotion of prod": {map[string]string{rollout.PromotionPath("prod", "shop"): "decision: hold\n"}, true},
 	} {
-		reader := func() *Reader { return NewReader("prod", render.New(render.InProcess{})) } // without a cache, as folders have no ids
+		// without a cache, as folders have no ids
+		reader := func() *source.Reader { return source.NewReader("prod", render.New(render.InProcess{})) }
 		a, err := reader().InputsAt(was, "shop")
 		must(t, err)
 		b, err := reader().InputsAt(was.with("two", tt.edits), "shop")
@@ -115,13 +118,13 @@ func TestPrepareInAStage(t *testing.T) {
 		"in flight, a revert": {flight, head("h1-a"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
 			Release: stable.Hash, Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
 	} {
-		a := Prepare(b, b.Apps[0], tt.state, tt.head, Promotion{File: tt.p}, Trust{})
+		a := source.Prepare(b, b.Apps[0], tt.state, tt.head, source.Promotion{File: tt.p}, source.Trust{})
 		compare.CheckNamed(t, name, tt.want, a.Entry)
 		compare.CheckNamed(t, name+", stage", "prod", a.Stage.Name)
 	}
 	first := rollout.State{Phase: rollout.Pending}
 	first.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "release c1-b of changed by Ann waits for stage dev", Commit: "changed"}
-	a := Prepare(b, b.Apps[0], first, head("h1-b"), Promotion{}, Trust{})
+	a := source.Prepare(b, b.Apps[0], first, head("h1-b"), source.Promotion{}, source.Trust{})
 	if rollout.ReasonOf(a.Head.Err) != rollout.HeldStage || a.Entry == nil || a.Entry.Open || a.Entry.Release != "c1-b" {
 		t.Errorf("a first deployment: %v, %+v", a.Head.Err, a.Entry)
 	}
@@ -133,7 +136,7 @@ type unready map[string]rollout.State
 func (u unready) States(cluster string) (func(app string) (rollout.State, bool), error) {
 	s, has := u[cluster]
 	if !has {
-		return nil, ErrNotReady
+		return nil, source.ErrNotReady
 	}
 	return func(string) (rollout.State, bool) { return s, true }, nil
 }
@@ -143,7 +146,7 @@ func (u unready) States(cluster string) (func(app string) (rollout.State, bool),
 func TestStagesOf(t *testing.T) {
 	files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
 		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"}
-	line := []Snapshot{first.with("c1", files)}
+	line := []source.Snapshot{first.with("c1", files)}
 	for _, c := range []struct{ id, file string }{{"c2", "apps/shop/a"}, {"c3", "apps/till/a"}, {"c4", "apps/shop/b"}, {"c5", "README"}} {
 		line = append(line, line[len(line)-1].(commit).with(c.id, map[string]string{c.file: c.id}))
 	}
@@ -157,8 +160,8 @@ func TestStagesOf(t *testing.T) {
 			Content: "c1-0000000004"}
 	}
 	peers := unready{}
-	x := &Stages{Reader: NewReader("prod", &builds{}), Peers: peers,
-		Line: func(_ *Branch, _, from string) ([]Snapshot, error) { return line[from[1]-'1':], nil },
+	x := &source.Stages{Reader: source.NewReader("prod", &builds{}), Peers: peers,
+		Line: func(_ *source.Branch, _, from string) ([]source.Snapshot, error) { return line[from[1]-'1':], nil },
 		Inputs: func(cluster, _, commit string) (fleet.Inputs, error) {
 			if cluster == "prod" && commit == "c5" {
 				commit = "c4"
@@ -171,15 +174,15 @@ func TestStagesOf(t *testing.T) {
 			}
 			return renderOf(id), nil
 		},
-		Tree: func(id string) (Snapshot, error) { return line[id[1]-'1'], nil },
+		Tree: func(id string) (source.Snapshot, error) { return line[id[1]-'1'], nil },
 	}
 	rest := rollout.State{Phase: rollout.Healthy, Source: "c1"}
 	head := strategies.Head{Commit: rollout.Commit{ID: "c4"}, Render: renderOf("c4")}
 	got, e, err := x.Of(b, app, rest, head, nil, noon)
-	if err != nil || got.Render != head.Render || e == nil || e.Open || e.Hold != "" || !e.Due.Equal(noon.Add(afterUnread)) {
+	if err != nil || got.Render != head.Render || e == nil || e.Open || e.Hold != "" || !e.Due.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("not ready: %+v, %+v, %v", got, e, err)
 	}
-	if _, e, err = x.Of(b, app, rollout.State{}, head, nil, noon); !errors.Is(err, ErrNotReady) || e == nil {
+	if _, e, err = x.Of(b, app, rollout.State{}, head, nil, noon); !errors.Is(err, source.ErrNotReady) || e == nil {
 		t.Errorf("a new app: %+v, %v", e, err)
 	}
 	peers["dev"] = rollout.State{Source: "c4", Soaked: []rollout.Soaked{{Commit: "c2"}}}

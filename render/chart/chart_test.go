@@ -1,4 +1,4 @@
-package chart
+package chart_test
 
 import (
 	"archive/tar"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -22,13 +23,13 @@ const (
 	subchart = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
 )
 
-var eu = Release{Name: "eu"}
+var eu = chart.Release{Name: "eu"}
 
 // shop returns a chart with Chart.yaml and other files. The parameter more has their names and contents in turn.
-func shop(more ...string) []File {
-	files := []File{{Main, []byte(main)}}
+func shop(more ...string) []chart.File {
+	files := []chart.File{{chart.Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
-		files = append(files, File{more[i], []byte(more[i+1])})
+		files = append(files, chart.File{more[i], []byte(more[i+1])})
 	}
 	return files
 }
@@ -46,15 +47,15 @@ func must(t testing.TB, err error) {
 }
 
 // text returns the rendered text of a chart, or the error.
-func text(files []File) string {
-	out, err := Render(files, Release{Name: "eu", Namespace: "shop"})
+func text(files []chart.File) string {
+	out, err := chart.Render(files, chart.Release{Name: "eu", Namespace: "shop"})
 	if err != nil {
 		return err.Error()
 	}
 	if len(out.ByChance) > 0 {
 		return out.ByChance[0].Why.Error()
 	}
-	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
+	return strings.Join(rollout.Mapped(out.Documents, func(d chart.Document) string { return d.Text }), "\n")
 }
 
 // TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions.
@@ -80,8 +81,8 @@ func TestChanceIsRefused(t *testing.T) {
 			files := shop("templates/a.yaml", config(c.call), "values.yaml", "secret: {key: ''}\n")
 			want := "templates/a.yaml: ConfigMap/a: data.x would differ at each render (" + c.function + ")" + set
 			compare.Check(t, want, text(files))
-			fixed := Release{Name: "eu", Values: map[string]any{"secret": map[string]any{"key": "mine"}}}
-			if out, err := Render(files, fixed); err != nil || !strings.Contains(out.Documents[0].Text, "x: ") {
+			fixed := chart.Release{Name: "eu", Values: map[string]any{"secret": map[string]any{"key": "mine"}}}
+			if out, err := chart.Render(files, fixed); err != nil || !strings.Contains(out.Documents[0].Text, "x: ") {
 				t.Errorf("with the value: %v", err)
 			}
 		})
@@ -122,13 +123,13 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	defer server.Close()
 	secret := filepath.Join(t.TempDir(), "s.json")
 	must(t, os.WriteFile(secret, []byte(`{"type": "integer"}`), 0o600))
-	schema := func(ref string) []File {
+	schema := func(ref string) []chart.File {
 		return shop("values.schema.json", `{"$schema": "`+server.URL+`/meta", "properties": {"a": {"$ref": "`+ref+
 			`"}, "n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`,
 			"values.yaml", "a: text\nn: 1\n", "templates/a.yaml", config("y"))
 	}
 	for _, ref := range []string{server.URL + "/s.json", "file://" + secret, "other.json"} {
-		out, err := Render(schema(ref), eu)
+		out, err := chart.Render(schema(ref), eu)
 		if err != nil {
 			t.Fatalf("%s: %v", ref, err)
 		}
@@ -136,7 +137,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 		compare.CheckNamed(t, "warnings", want, out.Warnings)
 	}
 	compare.CheckNamed(t, "requests", 0, asked)
-	_, err := Render(schema(server.URL), Release{Name: "eu", Values: map[string]any{"n": "many"}})
+	_, err := chart.Render(schema(server.URL), chart.Release{Name: "eu", Values: map[string]any{"n": "many"}})
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
@@ -161,10 +162,10 @@ func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)
 	}
-	big := strings.Repeat("0", maxSize/5)
+	big := strings.Repeat("0", 20<<20/5)
 	inner := packed(t, sub("inner", "inner/templates/i.yaml", config("{{ .Values.x }}"), "inner/values.yaml", "x: inner\n")...)
-	tiny := make([]string, 0, 2*MaxFiles)
-	for i := range MaxFiles {
+	tiny := make([]string, 0, 2*chart.MaxFiles)
+	for i := range chart.MaxFiles {
 		tiny = append(tiny, fmt.Sprintf("many/f%d", i), "")
 	}
 	for name, c := range map[string]struct{ file, want string }{
@@ -200,43 +201,43 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
 	dependency := func(name string) string { return main + "dependencies: [{name: " + name + ", version: 1.0.0}]\n" }
-	chart := func(main string, more ...string) []File {
-		return append([]File{{Main, []byte(main)}}, shop(more...)[1:]...)
+	withMain := func(main string, more ...string) []chart.File {
+		return append([]chart.File{{chart.Main, []byte(main)}}, shop(more...)[1:]...)
 	}
 	sub := []string{"charts/sub/Chart.yaml", subchart, "charts/sub/templates/s.yaml", config("s")}
 	for name, c := range map[string]struct {
-		files []File
-		r     Release
+		files []chart.File
+		r     chart.Release
 		want  string // the error; or source, hook and kind of each document
 	}{
-		"a name that is none": {shop(), Release{Name: "No"},
+		"a name that is none": {shop(), chart.Release{Name: "No"},
 			`.: the release name "No" is not valid; use at most 53 lower-case letters, digits, - and .`},
-		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"},
+		"a version that is none": {shop(), chart.Release{Name: "eu", KubeVersion: "new"},
 			`.: "new" is not a version of Kubernetes; write 1.36.3 or the like`},
-		"a version that fits": {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
-			Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
-		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
+		"a version that fits": {withMain(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
+			chart.Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
+		"a version that is old": {withMain(main + "kubeVersion: '>=1.99-0'\n"), chart.Release{Name: "eu", KubeVersion: "v1.36.3"},
 			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; set kubernetes.version in the cluster's config.yaml " +
 				"to the cluster's version"},
-		"a library": {chart(main + "type: library\n"), eu,
+		"a library": {withMain(main + "type: library\n"), eu,
 			"Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
-		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
-		"no chart":       {[]File{{"values.yaml", []byte("a: 1")}}, eu, ".: Helm: Chart.yaml file is missing"},
-		"a chart that is not there": {chart(dependency("sub")), eu,
+		"an application": {withMain(main+"type: application\n", "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
+		"no chart":       {[]chart.File{{"values.yaml", []byte("a: 1")}}, eu, ".: Helm: Chart.yaml file is missing"},
+		"a chart that is not there": {withMain(dependency("sub")), eu,
 			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
-		"a chart that is there": {chart(dependency("sub"), sub...), eu, "shop/charts/sub/templates/s.yaml ConfigMap"},
-		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", strings.Replace(subchart, "sub", "a", 1), "charts/sub/Chart.yaml",
+		"a chart that is there": {withMain(dependency("sub"), sub...), eu, "shop/charts/sub/templates/s.yaml ConfigMap"},
+		"below a chart it lacks": {withMain(main, "charts/a/Chart.yaml", strings.Replace(subchart, "sub", "a", 1), "charts/sub/Chart.yaml",
 			subchart+"dependencies: [{name: x, version: 1.0.0}]\n"), eu,
 			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
-		"definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true},
+		"definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), chart.Release{Name: "eu", CRDs: true},
 			"shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
 		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
 		"hooks and notes": {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")),
 			eu, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
 		"an API of the cluster": {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+
-			"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
+			"{{ end }}"), chart.Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
 		"an API that is not there": {shop("templates/a.yaml",
 			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), eu, ""},
 		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), eu,
@@ -244,7 +245,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), eu, ".: Helm: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := Render(c.files, c.r)
+			out, err := chart.Render(c.files, c.r)
 			if err != nil {
 				if got := err.Error(); got != c.want && !(strings.HasSuffix(c.want, "Helm: ") && strings.HasPrefix(got, c.want)) {
 					t.Errorf("\n got %s\nwant %s", got, c.want)
@@ -299,7 +300,7 @@ func TestWhereChanceShows(t *testing.T) {
 	// The template reads the value to set beside the call, in another file, or in a subchart.
 	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
-	for want, files := range map[string][]File{
+	for want, files := range map[string][]chart.File{
 		"templates/a.yaml: ConfigMap/a: data.x" + set + "a.b in the values": shop("values.yaml", "a: {b: ''}",
 			"templates/a.yaml", config("{{ .Values.a.b | default uuidv4 }}"), "templates/b.yaml", unseen),
 		"templates/a.yaml: ConfigMap/a: data.x" + set + "c in the values": shop("templates/_h.tpl", id,
@@ -315,7 +316,7 @@ func TestWhereChanceShows(t *testing.T) {
 func TestNamesOfReleases(t *testing.T) {
 	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu",
 		`{{ randAlpha 3 | len }}`: "would differ at each render", "{{": "Helm: parse error"} {
-		got, err := ReleaseName(text)
+		got, err := chart.ReleaseName(text)
 		if err != nil {
 			got = err.Error()
 		}
@@ -324,13 +325,13 @@ func TestNamesOfReleases(t *testing.T) {
 }
 
 func TestIgnored(t *testing.T) {
-	ignored, err := Ignored([]byte("*.md\nci/\n"))
+	ignored, err := chart.Ignored([]byte("*.md\nci/\n"))
 	must(t, err)
 	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true,
 		"templates/a.yaml": false} {
 		compare.CheckNamed(t, name, want, ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")))
 	}
-	if _, err := Ignored([]byte("**/a\n")); err == nil || !strings.HasPrefix(err.Error(), ".helmignore: Helm: ") {
+	if _, err := chart.Ignored([]byte("**/a\n")); err == nil || !strings.HasPrefix(err.Error(), ".helmignore: Helm: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -338,15 +339,16 @@ func TestIgnored(t *testing.T) {
 // TestSchemasOfChartsBelow checks that references in schemas, including subcharts' schemas, are not followed and cause
 // warnings. Large numbers in schemas are valid.
 func TestSchemasOfChartsBelow(t *testing.T) {
-	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
-		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
+	out, err := chart.Render(shop("values.schema.json",
+		`{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
+			`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
 		"charts/sub/Chart.yaml", subchart, "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
 		"templates/a.yaml", config("1")), eu)
 	must(t, err)
 	const why = ", which is not in the chart: values are not checked against that"
 	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json" + why,
 		"chart shop: values.schema.json refers to y.json" + why, "chart sub: values.schema.json refers to z.json" + why}, out.Warnings)
-	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
+	if _, err := chart.Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
 		t.Error("a schema that is not JSON is taken")
 	}
 }

@@ -1,10 +1,11 @@
-package chart
+package chart_test
 
 import (
 	"errors"
 	"regexp"
 	"testing"
 
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -32,11 +33,11 @@ func FuzzChart(f *testing.F) {
 		}
 		files := shop("templates/a.yaml", template, "values.yaml", values)
 		if schema != "" {
-			files = append(files, File{"values.schema.json", []byte(schema)})
+			files = append(files, chart.File{"values.schema.json", []byte(schema)})
 		}
 		var texts []string
 		for range 2 {
-			out, err := Render(files, Release{Name: "eu", Namespace: "shop", CRDs: true})
+			out, err := chart.Render(files, chart.Release{Name: "eu", Namespace: "shop", CRDs: true})
 			var invalid *rollout.InvalidError
 			if err != nil && (!errors.As(err, &invalid) || invalid.File == "" || invalid.Msg == "") {
 				t.Fatalf("error %v", err)

@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -51,7 +52,7 @@ func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Check(tree, r, p, "gitrollout")
+	return policy.Check(tree, r, p, "gitrollout")
 }
 
 func config(metadata string) string {
@@ -386,7 +387,7 @@ func TestFirstWeight(t *testing.T) {
 		"a copy": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
 			{Route: &rollout.ManagedRoute{Mirror: new(10), Matches: []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}}}, weight(5)}, 5},
 	} {
-		compare.CheckNamed(t, name, c.want, FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}))
+		compare.CheckNamed(t, name, c.want, policy.FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}))
 	}
 }
 
@@ -395,10 +396,10 @@ func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},
 		{Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
-	compare.Check(t, 5*time.Minute, Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}))
+	compare.Check(t, 5*time.Minute, policy.Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}))
 
 	all := &rollout.Experiment{Duration: minute(4), Templates: []rollout.ExperimentTemplate{{SpecRef: rollout.SpecCanary, Weight: 60}}}
 	steps = []rollout.Step{{SetWeight: new(40)}, {Pause: &rollout.Pause{Duration: minute(1)}}, {Experiment: all}}
 	spec := rollout.Spec{Canary: &rollout.Canary{Steps: steps, Traffic: &rollout.Traffic{MaxWeight: 100}}}
-	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, Duration(spec))
+	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, policy.Duration(spec))
 }

@@ -1,4 +1,4 @@
-package schema
+package schema_test
 
 import (
 	"flag"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/schemas")
@@ -17,8 +18,8 @@ const published = "../../docs/schemas"
 // TestPublished checks that the files in docs/schemas are the schemas that the code generates.
 func TestPublished(t *testing.T) {
 	want := map[string]bool{}
-	for _, name := range Names() {
-		data, err := Of(name)
+	for _, name := range schema.Names() {
+		data, err := schema.Of(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package sops
+package sops_test
 
 import (
 	"encoding/base64"
@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render/sops"
 )
 
 // must fails the test at an error.
@@ -31,15 +32,15 @@ func read(t testing.TB, file string) string {
 	return string(data)
 }
 
-func testKeys(t testing.TB) *Keys {
+func testKeys(t testing.TB) *sops.Keys {
 	t.Helper()
-	k, err := ReadKeys(map[string]string{"test.agekey": read(t, "test.agekey")})
+	k, err := sops.ReadKeys(map[string]string{"test.agekey": read(t, "test.agekey")})
 	must(t, err)
 	return k
 }
 
-func opened(k *Keys, name, content string) (string, error) {
-	f, err := Read(name, []byte(content))
+func opened(k *sops.Keys, name, content string) (string, error) {
+	f, err := sops.Read(name, []byte(content))
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +93,7 @@ func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
 			content := read(t, name)
-			if !Is([]byte(content)) {
+			if !sops.Is([]byte(content)) {
 				t.Fatal("is not taken for a file of SOPS")
 			}
 			got, err := opened(testKeys(t), name, content)
@@ -110,7 +111,7 @@ func TestFilesOfSOPS(t *testing.T) {
 func TestSealed(t *testing.T) {
 	for _, name := range encrypted(t) {
 		seal := func() string {
-			f, err := Read(name, []byte(read(t, name)))
+			f, err := sops.Read(name, []byte(read(t, name)))
 			must(t, err)
 			sealed, err := f.Seal(false)
 			must(t, err)
@@ -118,7 +119,8 @@ func TestSealed(t *testing.T) {
 		}
 		first := seal()
 		compare.CheckNamed(t, name+", the second time", first, seal())
-		hasWord := strings.Contains(first, sealWord) || strings.Contains(first, base64.StdEncoding.EncodeToString([]byte(sealWord)))
+		hasWord := strings.Contains(first, "gitrollout-sealed:") ||
+			strings.Contains(first, base64.StdEncoding.EncodeToString([]byte("gitrollout-sealed:")))
 		if strings.Contains(first, "hunter2") || strings.Contains(first, "ENC[") || !hasWord {
 			t.Errorf("%s: %s", name, first)
 		}
@@ -136,7 +138,7 @@ func TestWhatWasChanged(t *testing.T) {
 		changed[i] ^= 1
 		got, err := opened(k, name, string(changed))
 		if err != nil {
-			if wrong := (*Error)(nil); !errors.Is(err, ErrLocked) && (!errors.As(err, &wrong) || wrong.Fix == "" || wrong.Msg == "") {
+			if wrong := (*sops.Error)(nil); !errors.Is(err, sops.ErrLocked) && (!errors.As(err, &wrong) || wrong.Fix == "" || wrong.Msg == "") {
 				t.Errorf("byte %d, %q instead of %q: no fix in %v", i, changed[i], content[i], err)
 			}
 			refused++
@@ -175,14 +177,14 @@ func values(v any) (all []string) {
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
-		k, err := ReadKeys(map[string]string{key.Name: key.Secret, "README": "no key"})
+		k, err := sops.ReadKeys(map[string]string{key.Name: key.Secret, "README": "no key"})
 		must(t, err)
-		if _, err := opened(k, "a.env", secret); !errors.Is(err, ErrLocked) {
+		if _, err := opened(k, "a.env", secret); !errors.Is(err, sops.ErrLocked) {
 			t.Errorf("error %v", err)
 		}
 	}
 	for name, content := range map[string]string{"a.agekey": "AGE-SECRET-KEY-1PLANTED", "a.asc": "planted", "a.txt": "PLANTED", "": ""} {
-		if _, err := ReadKeys(map[string]string{name: content}); err == nil || strings.Contains(strings.ToUpper(err.Error()), "PLANTED") {
+		if _, err := sops.ReadKeys(map[string]string{name: content}); err == nil || strings.Contains(strings.ToUpper(err.Error()), "PLANTED") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -208,13 +210,13 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, content string) {
 		for _, seal := range []bool{true, false} {
-			file, err := Read(name, []byte(content))
+			file, err := sops.Read(name, []byte(content))
 			if err == nil && file != nil && seal {
 				_, err = file.Seal(false)
 			} else if err == nil && file != nil {
 				_, err = file.Open(make([]byte, 32))
 			}
-			if wrong := (*Error)(nil); err != nil && (!errors.As(err, &wrong) || wrong.Fix == "") {
+			if wrong := (*sops.Error)(nil); err != nil && (!errors.As(err, &wrong) || wrong.Fix == "") {
 				t.Errorf("no fix in %v", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func BenchmarkWarm(b *testing.B) {
 		slices.Sort(took[i])
 		return took[i][len(took[i])/2].Seconds() * 1000
 	}
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.idle[0].cmd.Process.Pid))
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.Resting()[0].Pid))
 	must(b, err)
 	var pages [3]int // total size, resident memory, and resident memory that file mappings share
 	_, err = fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2])

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"maps"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/render/worker"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestBombs builds apps that try to use all memory or time. Each app must be refused with a reason, or be rendered. The
 // parent process's memory must not grow by more than 128 MiB, and the next app must build.
 func TestBombs(t *testing.T) {
-	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // a large Stall, because parallel tests slow the machine down
+	// a large Stall, because parallel tests slow the machine down
+	p := worker.NewPool(worker.Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100})
 	t.Cleanup(p.Close)
 	builds(t, p)
 	var before, after runtime.MemStats

@@ -15,6 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // exact returns an outcome with values that other encodings change.
 func exact(t testing.TB) outcome {
 	t.Helper()
@@ -126,4 +134,39 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("the outcome that was encoded anew: %v", err)
 		}
 	})
+}
+
+// TestLastWords checks that cause finds the reason of a crash in a worker's output. The output may end with a stack of
+// any length, or begin with any other text.
+func TestLastWords(t *testing.T) {
+	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
+	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +
+		"runtime.(*spanQueue).tryDrain(0x8b100002000?, 0x200000001?, 0xcdb938?)\n"
+	inProgram := "panic: runtime error: invalid memory address or nil pointer dereference\n" +
+		"[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xd3dd28]\n"
+	much := strings.Repeat("main.recurse(0x1)\n\t/recurse.go:12 +0x1d\n", 20_000)
+	for name, c := range map[string]struct {
+		said   []string
+		ranOut bool
+		cause  string
+	}{
+		"stacks after it":          {[]string{reason, much}, true, "out of memory"},
+		"warnings before it":       {[]string{much, reason}, true, "out of memory"},
+		"both in pieces":           {[]string{much[:10_000], reason, much[:30_000], much}, true, "out of memory"},
+		"Go's collector has none":  {[]string{inRuntime, much}, true, "segmentation violation"},
+		"another fault of Go's":    {[]string{strings.Replace(inRuntime, "0x0\n", "0x18\n", 1)}, false, "segmentation violation"},
+		"a fault of the program's": {[]string{inProgram}, false, "runtime error: invalid memory address or nil pointer dereference"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &process{}
+			for _, s := range c.said {
+				if n, err := w.last.Write([]byte(s)); n != len(s) || err != nil {
+					t.Fatalf("wrote %d of %d bytes: %v", n, len(s), err)
+				}
+			}
+			if w.hasRunOut() != c.ranOut || w.cause() != c.cause || len(w.last.bytes()) > mostWords {
+				t.Errorf("ran out: %v, of %q, %d bytes", w.hasRunOut(), w.cause(), len(w.last.bytes()))
+			}
+		})
+	}
 }

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/attacks"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worker"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -28,7 +29,7 @@ func TestOthersGoOn(t *testing.T) {
 	for range 2 {
 		waiting.Go(func() {
 			_, _, err := p.Build(good, rollout.App{Name: "hangs", Path: "apps/x", Limits: rollout.Limits{RenderTime: time.Hour}})
-			if !errors.Is(err, errClosed) {
+			if !errors.Is(err, worker.ErrClosed) {
 				t.Errorf("the app that hangs: error %v, want the error of a closed pool", err)
 			}
 			over.Add(1)
@@ -75,10 +76,10 @@ func TestWorkersStayWarm(t *testing.T) {
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
-	first := p.idle[0].cmd.Process
+	first := p.Resting()[0]
 	must(t, first.Kill())
 	builds(t, p)
-	if p.idle[0].cmd.Process.Pid == first.Pid {
+	if p.Resting()[0].Pid == first.Pid {
 		t.Error("it is the same worker")
 	}
 }
@@ -92,8 +93,8 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	if err != nil || built.Warnings[0] == first {
 		t.Errorf("worker %v for another bound, error %v", built, err)
 	}
-	if len(p.idle) != 1 {
-		t.Errorf("%d workers at rest, want 1", len(p.idle))
+	if len(p.Resting()) != 1 {
+		t.Errorf("%d workers at rest, want 1", len(p.Resting()))
 	}
 }
 
@@ -102,12 +103,10 @@ func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond
 	builds(t, p)
-	p.mu.Lock()
 	var process *os.Process
-	if len(p.idle) > 0 {
-		process = p.idle[0].cmd.Process
+	if resting := p.Resting(); len(resting) > 0 {
+		process = resting[0]
 	}
-	p.mu.Unlock()
 	for tries := 0; process != nil && process.Signal(syscall.Signal(0)) == nil; tries++ {
 		if tries > 1000 {
 			t.Fatal("the worker is still there")
@@ -120,15 +119,12 @@ func TestIdleWorkersEnd(t *testing.T) {
 // TestAnOrphanEnds checks that a worker ends immediately when its parent closes the worker's input, even during an endless build.
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
-	w, err := p.start(256 << 20)
-	must(t, err)
-	must(t, send(w.in, order{App: &rollout.App{Name: "spins"}}))
-	w.end() // closes the worker's input and waits for its end
+	must(t, p.Orphan())
 }
 
 // TestCannotStart checks that Build returns an error that is no InvalidError if a worker cannot start.
 func TestCannotStart(t *testing.T) {
-	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
+	p := worker.NewPool(worker.Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
 	if err == nil || rollout.IsInvalid(err) || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("error %v", err)
@@ -171,39 +167,4 @@ func with(f files, name, content string) files {
 	out := maps.Clone(f)
 	out[name] = content
 	return out
-}
-
-// TestLastWords checks that cause finds the reason of a crash in a worker's output. The output may end with a stack of
-// any length, or begin with any other text.
-func TestLastWords(t *testing.T) {
-	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
-	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +
-		"runtime.(*spanQueue).tryDrain(0x8b100002000?, 0x200000001?, 0xcdb938?)\n"
-	inProgram := "panic: runtime error: invalid memory address or nil pointer dereference\n" +
-		"[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xd3dd28]\n"
-	much := strings.Repeat("main.recurse(0x1)\n\t/recurse.go:12 +0x1d\n", 20_000)
-	for name, c := range map[string]struct {
-		said   []string
-		ranOut bool
-		cause  string
-	}{
-		"stacks after it":          {[]string{reason, much}, true, "out of memory"},
-		"warnings before it":       {[]string{much, reason}, true, "out of memory"},
-		"both in pieces":           {[]string{much[:10_000], reason, much[:30_000], much}, true, "out of memory"},
-		"Go's collector has none":  {[]string{inRuntime, much}, true, "segmentation violation"},
-		"another fault of Go's":    {[]string{strings.Replace(inRuntime, "0x0\n", "0x18\n", 1)}, false, "segmentation violation"},
-		"a fault of the program's": {[]string{inProgram}, false, "runtime error: invalid memory address or nil pointer dereference"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := &process{}
-			for _, s := range c.said {
-				if n, err := w.last.Write([]byte(s)); n != len(s) || err != nil {
-					t.Fatalf("wrote %d of %d bytes: %v", n, len(s), err)
-				}
-			}
-			if w.hasRunOut() != c.ranOut || w.cause() != c.cause || len(w.last.bytes()) > mostWords {
-				t.Errorf("ran out: %v, of %q, %d bytes", w.hasRunOut(), w.cause(), len(w.last.bytes()))
-			}
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package worktree
+package worktree_test
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -19,7 +20,7 @@ func TestLookup(t *testing.T) {
 	for link, target := range map[string]string{"link": "apps", "apps/dead": "nowhere", "away": t.TempDir()} {
 		must(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
-	tree, err := Open(dir)
+	tree, err := worktree.Open(dir)
 	must(t, err)
 	for name, want := range map[string]rollout.EntryKind{
 		"": rollout.Dir, ".": rollout.Dir, "apps": rollout.Dir, "apps/shop": rollout.Dir, "apps/shop/web.yaml": rollout.File,

@@ -1,4 +1,4 @@
-package experiment
+package experiment_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
 const deployment = `
@@ -65,9 +66,9 @@ func read(t *testing.T, text string) any {
 	return v
 }
 
-func template(t *testing.T, change func(*Template)) Template {
+func template(t *testing.T, change func(*experiment.Template)) experiment.Template {
 	t.Helper()
-	made := Template{
+	made := experiment.Template{
 		ExperimentTemplate: rollout.ExperimentTemplate{Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 2},
 		Spec: rollout.Spec{
 			Name: "web-rollout", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, MinReadySeconds: 5, ProgressDeadlineSeconds: 600,
@@ -84,7 +85,7 @@ func template(t *testing.T, change func(*Template)) Template {
 // TestObjects checks the complete objects that a template makes from a Deployment.
 func TestObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*Template)
+		change func(*experiment.Template)
 		want   string
 	}{
 		"labels by which a Service or a budget of the namespace selects are gone, the others stay": {nil, `
@@ -110,7 +111,7 @@ func TestObjects(t *testing.T) {
         - {name: web, image: "web:1", ports: [{name: http, containerPort: 8080}, {containerPort: 9090}]}
         - {name: proxy, image: "proxy:1", ports: [{name: http, containerPort: 15000}, {containerPort: 8080}]}
 `},
-		"labels and annotations of the template are added, and a Service has the stable one's ports": {func(x *Template) {
+		"labels and annotations of the template are added, and a Service has the stable one's ports": {func(x *experiment.Template) {
 			x.Labels, x.Annotations = map[string]string{"app": "web-try", "team": "b"}, map[string]string{"note": "try"}
 			x.Selector = map[string]any{"matchLabels": map[string]any{"app": "web-try"}}
 			x.Service, x.Spec.Canary.StableService = new("try"), "web"
@@ -179,7 +180,7 @@ func TestCaught(t *testing.T) {
 		"the budget's": {map[string]string{"app": "api"}, "PodDisruptionBudget/web"},
 		"one Service":  {map[string]string{"tier": "back"}, "Service/back"},
 	} {
-		caught := template(t, func(x *Template) { x.Labels = tc.labels }).Caught()
+		caught := template(t, func(x *experiment.Template) { x.Labels = tc.labels }).Caught()
 		got := rollout.Mapped(caught, func(ref rollout.Ref) string { return ref.Kind + "/" + ref.Name })
 		compare.CheckNamed(t, name, tc.want, strings.Join(got, " "))
 	}
@@ -198,7 +199,7 @@ func TestName(t *testing.T) {
 		"dots":         {"web.v2", "canary", "web-v2-0123456789-2-canary-6307ffa5e3"},
 		"dots, others": {"web-v2", "canary", "web-v2-0123456789-2-canary"},
 	} {
-		got := Name(rollout.Workload{Namespace: "shop", Name: tc.workload}, "h1-0123456789", 1, tc.template)
+		got := experiment.Name(rollout.Workload{Namespace: "shop", Name: tc.workload}, "h1-0123456789", 1, tc.template)
 		if got != tc.want || len(got) > 63 {
 			t.Errorf("%s: got %s (%d), want %s", name, got, len(got), tc.want)
 		}
@@ -221,6 +222,6 @@ func TestMatches(t *testing.T) {
 		`{matchExpressions: [{key: app, operator: Near, values: [web]}]}`:                              false,
 		`{matchLabels: {app: web}, matchExpressions: [{key: tier, operator: NotIn, values: [front]}]}`: false,
 	} {
-		compare.CheckNamed(t, selector, want, Matches(object(t, selector), labels))
+		compare.CheckNamed(t, selector, want, experiment.Matches(object(t, selector), labels))
 	}
 }

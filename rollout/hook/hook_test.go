@@ -1,4 +1,4 @@
-package hook
+package hook_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // object returns an object with annotations. The parameter annotations lists key, value, key, value.
@@ -54,69 +55,78 @@ func TestWhen(t *testing.T) {
 		"unrelated=before":                                                   {"", "", ""},
 	} {
 		o := object("Job", "migrate", strings.FieldsFunc(annotations, func(r rune) bool { return r == '=' || r == ';' })...)
-		at := func(r Release) string {
+		at := func(r hook.Release) string {
 			var whens []string
 			for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter, rollout.HookAbort} {
-				if len(At([]rollout.Object{o}, when, r)) > 0 {
+				if len(hook.At([]rollout.Object{o}, when, r)) > 0 {
 					whens = append(whens, string(when))
 				}
 			}
 			return strings.Join(whens, " ")
 		}
-		compare.CheckNamed(t, annotations, want, times{at(Release{First: true}), at(Release{}), at(Release{Fast: true})})
-		compare.CheckNamed(t, annotations+" is a hook", strings.Contains(annotations, "/hook"), Is(o))
+		compare.CheckNamed(t, annotations, want, times{at(hook.Release{First: true}), at(hook.Release{}), at(hook.Release{Fast: true})})
+		compare.CheckNamed(t, annotations+" is a hook", strings.Contains(annotations, "/hook"), hook.Is(o))
 	}
 }
 
 // TestRefused checks that the error for an invalid hook names the annotation, its value and the fix.
 func TestRefused(t *testing.T) {
-	long := strings.Repeat("m", maxName+1)
+	long := strings.Repeat("m", 50+1)
 	for _, c := range []struct {
 		object       rollout.Object
 		field, words string
 		fix          string
 	}{
-		{object("Job", "a", Annotation, "sync"), Annotation, `"sync": sync is not a time of a release`, "abort, after, before"},
-		{object("Job", "a", Annotation, "before,later"), Annotation, "later is not a time", "abort, after, before"},
-		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while other objects are applied", "PreSync"},
-		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is not a time", "PostSync, PreSync, SyncFail"},
-		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is not a time", "pre-install"},
-		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is not a whole number`,
+		{object("Job", "a", hook.Annotation, "sync"), hook.Annotation, `"sync": sync is not a time of a release`, "abort, after, before"},
+		{object("Job", "a", hook.Annotation, "before,later"), hook.Annotation, "later is not a time", "abort, after, before"},
+		{object("Job", "a", "argocd.argoproj.io/hook", "Sync"), "argocd.argoproj.io/hook", "cannot run while other objects are applied",
+			"PreSync"},
+		{object("Job", "a", "argocd.argoproj.io/hook", "presync"), "argocd.argoproj.io/hook", "presync is not a time",
+			"PostSync, PreSync, SyncFail"},
+		{object("Job", "a", "helm.sh/hook", "pre-sync"), "helm.sh/hook", "pre-sync is not a time", "pre-install"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-weight", "first"), "gitrollout.dev/hook-weight",
+			`"first": is not a whole number`,
 			"the lowest is first"},
-		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight",
+		{object("Job", "a", "helm.sh/hook", "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight",
 			"is not a whole number", "such as"},
-		{object("Job", "a", Annotation, "before", annotationFailure, "ignore"), annotationFailure, `"ignore": is not known`, "abort or continue"},
-		{object("Job", "a", Annotation, "before", annotationOn, "revert"), annotationOn, `"revert": is not known`, "release, rollback"},
-		{object("Job", "a", Annotation, "before", annotationInterrupt, "yes"), annotationInterrupt, `"yes": is not known`, "delete"},
-		{object("Job", "a", Annotation, "before", annotationLog, "yes"), annotationLog, `"yes": is not known`, "use record"},
-		{object("Job", "a", Annotation, "before", "gitrollout.dev/hook-logs", "record"), "gitrollout.dev/hook-logs", `"record": is not known`,
-			annotationWeight},
-		{object("Job", "a", Annotation, ""), Annotation, `"": nothing says when it runs`, "before, after or abort"},
-		{object("ConfigMap", "a", Annotation, ""), Annotation, `"": nothing says when it runs`, "before, after or abort"},
-		{object("Job", "a", annotationOn, "rollback"), annotationOn, `"rollback": nothing says when it runs`, "before, after or abort"},
-		{object("Job", "a", "gitrollout.dev/hooks", "before"), "gitrollout.dev/hooks", `"before": is not known`, Annotation + ", "},
-		{object("Job", "a", "gitrollout.dev/hok", "before"), "gitrollout.dev/hok", `"before": is not known`, Annotation + ", "},
-		{object("CronJob", "a", Annotation, "before"), "kind", "CronJob cannot be a hook", "Job of batch/v1"},
-		{object("Pod", "a", annotationHelm, "pre-install"), "kind", "Pod cannot be a hook", "Job of batch/v1"},
-		{object("Workflow", "a", annotationArgo, "PreSync"), "kind", "Workflow cannot be a hook", "Job of batch/v1"},
-		{object("Deployment", "a", Annotation, "before"), "kind", "Deployment cannot be a hook", "Job of batch/v1"},
-		{object("Job", long, Annotation, "before"), "metadata.name", "a hook's name may have", "shorten it"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-failure", "ignore"), "gitrollout.dev/hook-failure",
+			`"ignore": is not known`, "abort or continue"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-on", "revert"), "gitrollout.dev/hook-on", `"revert": is not known`,
+			"release, rollback"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-interrupt", "yes"), "gitrollout.dev/hook-interrupt",
+			`"yes": is not known`, "delete"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-log", "yes"), "gitrollout.dev/hook-log", `"yes": is not known`,
+			"use record"},
+		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-logs", "record"), "gitrollout.dev/hook-logs",
+			`"record": is not known`,
+			"gitrollout.dev/hook-weight"},
+		{object("Job", "a", hook.Annotation, ""), hook.Annotation, `"": nothing says when it runs`, "before, after or abort"},
+		{object("ConfigMap", "a", hook.Annotation, ""), hook.Annotation, `"": nothing says when it runs`, "before, after or abort"},
+		{object("Job", "a", "gitrollout.dev/hook-on", "rollback"), "gitrollout.dev/hook-on", `"rollback": nothing says when it runs`,
+			"before, after or abort"},
+		{object("Job", "a", "gitrollout.dev/hooks", "before"), "gitrollout.dev/hooks", `"before": is not known`, hook.Annotation + ", "},
+		{object("Job", "a", "gitrollout.dev/hok", "before"), "gitrollout.dev/hok", `"before": is not known`, hook.Annotation + ", "},
+		{object("CronJob", "a", hook.Annotation, "before"), "kind", "CronJob cannot be a hook", "Job of batch/v1"},
+		{object("Pod", "a", "helm.sh/hook", "pre-install"), "kind", "Pod cannot be a hook", "Job of batch/v1"},
+		{object("Workflow", "a", "argocd.argoproj.io/hook", "PreSync"), "kind", "Workflow cannot be a hook", "Job of batch/v1"},
+		{object("Deployment", "a", hook.Annotation, "before"), "kind", "Deployment cannot be a hook", "Job of batch/v1"},
+		{object("Job", long, hook.Annotation, "before"), "metadata.name", "a hook's name may have", "shorten it"},
 	} {
-		_, is, err := Of(c.object)
+		_, is, err := hook.Of(c.object)
 		var invalid *rollout.InvalidError
 		if !is || !errors.As(err, &invalid) || !strings.Contains(invalid.Field, c.field) || !strings.Contains(invalid.Msg, c.words) ||
 			!strings.Contains(invalid.Fix, c.fix) {
 			t.Errorf("%v: %v, want %s: %s; %s", c.object.Map("metadata"), err, c.field, c.words, c.fix)
 		}
-		if got := At([]rollout.Object{c.object}, rollout.HookBefore, Release{}); len(got) > 0 {
+		if got := hook.At([]rollout.Object{c.object}, rollout.HookBefore, hook.Release{}); len(got) > 0 {
 			t.Errorf("%v runs: %+v", c.object.Map("metadata"), got)
 		}
 	}
 	for _, o := range []rollout.Object{
-		object("Pod", "a", annotationHelm, "test"), object("Job", long),
-		object("Job", long[1:], Annotation, "before"), object("ConfigMap", long, Annotation, "before"),
+		object("Pod", "a", "helm.sh/hook", "test"), object("Job", long),
+		object("Job", long[1:], hook.Annotation, "before"), object("ConfigMap", long, hook.Annotation, "before"),
 	} {
-		if _, _, err := Of(o); err != nil {
+		if _, _, err := hook.Of(o); err != nil {
 			t.Errorf("%v: %v", o.Map("metadata"), err)
 		}
 	}
@@ -125,19 +135,20 @@ func TestRefused(t *testing.T) {
 // TestOrder checks that hooks are ordered by the weight annotation of their tool, then by name.
 func TestOrder(t *testing.T) {
 	objects := []rollout.Object{
-		object("Job", "c", Annotation, "before"), object("Job", "a", Annotation, "before", annotationWeight, "2"),
-		object("Job", "b", Annotation, "before", "helm.sh/hook-weight", "-9"),
-		object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
-		object("Job", "e", annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "1"), object("ConfigMap", "f", Annotation, "before"),
+		object("Job", "c", hook.Annotation, "before"), object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-weight", "2"),
+		object("Job", "b", hook.Annotation, "before", "helm.sh/hook-weight", "-9"),
+		object("Job", "d", "helm.sh/hook", "pre-upgrade", "helm.sh/hook-weight", "-1"),
+		object("Job", "e", "argocd.argoproj.io/hook", "PreSync", "argocd.argoproj.io/sync-wave", "1"),
+		object("ConfigMap", "f", hook.Annotation, "before"),
 	}
-	names := rollout.Mapped(At(objects, rollout.HookBefore, Release{}), Hook.Name)
+	names := rollout.Mapped(hook.At(objects, rollout.HookBefore, hook.Release{}), hook.Hook.Name)
 	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
 // TestJob checks that a hook's Job has a unique name and a deadline, but no TTL after which the cluster would delete it. The object in Git
 // stays unchanged.
 func TestJob(t *testing.T) {
-	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
+	o := object("Job", "migrate", hook.Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
 	o.Map("metadata")["labels"] = map[string]any{"team": "shop"}
 	before := o.Copy()
@@ -150,11 +161,12 @@ func TestJob(t *testing.T) {
 	if job.Name() != "migrate-7b4e2a91-2" || spec["ttlSecondsAfterFinished"] != nil || spec["activeDeadlineSeconds"] != int64(1800) {
 		t.Errorf("the Job is %v", job)
 	}
-	if labels := job.Map("metadata", "labels"); labels[LabelApp] != "shop" || labels["team"] != "shop" {
+	if labels := job.Map("metadata", "labels"); labels[hook.LabelApp] != "shop" || labels["team"] != "shop" {
 		t.Errorf("the labels are %v", labels)
 	}
 	id := "shop h1-7b4e2a91d0 shop/migrate 2 2026-11-23T12:00:00Z"
-	if known := Known("shop", run); job.Annotation(AnnotationID) != id || known.Annotation(AnnotationID) != id || known.Ref() != job.Ref() {
+	if known := hook.Known("shop", run); job.Annotation(hook.AnnotationID) != id || known.Annotation(hook.AnnotationID) != id ||
+		known.Ref() != job.Ref() {
 		t.Errorf("%v and %v, want %s", job.Map("metadata"), known, id)
 	}
 	if h.Kept != 3 || h.Deadline() != 30*time.Minute {
@@ -166,15 +178,15 @@ func TestJob(t *testing.T) {
 	if h = hookOf(t, o); h.Name() != "shop/load" || h.Deadline() != time.Minute || h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
 		t.Errorf("%+v", h)
 	}
-	bare := Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}
+	bare := hook.Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}
 	if bare.Job("shop", run).Map("spec")["activeDeadlineSeconds"] == nil {
 		t.Error("a Job without a spec has no deadline")
 	}
 }
 
-func hookOf(t *testing.T, o rollout.Object) Hook {
+func hookOf(t *testing.T, o rollout.Object) hook.Hook {
 	t.Helper()
-	h, _, err := Of(o)
+	h, _, err := hook.Of(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +195,7 @@ func hookOf(t *testing.T, o rollout.Object) Hook {
 
 // TestNeeds checks that Needs returns the objects that a Job's pods reference, and hook objects of the same time that are no Jobs.
 func TestNeeds(t *testing.T) {
-	o := object("Job", "migrate", Annotation, "before")
+	o := object("Job", "migrate", hook.Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{
 		"serviceAccountName": "migrator", "imagePullSecrets": []any{map[string]any{"name": "pull"}},
 		"containers": []any{map[string]any{"name": "c",
@@ -198,8 +210,8 @@ func TestNeeds(t *testing.T) {
 			map[string]any{"name": "d", "projected": map[string]any{"sources": []any{map[string]any{"configMap": map[string]any{"name": "pro"}},
 				map[string]any{"secret": map[string]any{"name": "spro"}}}}}},
 	}
-	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"),
-		object("ConfigMap", "later", Annotation, "after")}
+	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", hook.Annotation, "before"),
+		object("ConfigMap", "later", hook.Annotation, "after")}
 	for _, needed := range []struct{ kind, names string }{
 		{"ConfigMap", "env key init vol pro"}, {"Secret", "pull senv skey svol spro"},
 		{"ServiceAccount", "migrator"}, {"PersistentVolumeClaim", "data"},
@@ -215,7 +227,7 @@ func TestNeeds(t *testing.T) {
 	h := hookOf(t, o)
 	had := map[rollout.Ref]rollout.Object{}
 	names := func() string {
-		return strings.Join(rollout.Mapped(Needs(h, rollout.HookBefore, Release{}, objects, had), rollout.Object.Name), " ")
+		return strings.Join(rollout.Mapped(hook.Needs(h, rollout.HookBefore, hook.Release{}, objects, had), rollout.Object.Name), " ")
 	}
 	compare.CheckNamed(t, "needed", "with env key init vol pro pull senv skey svol spro migrator data shop", names())
 	for _, o := range objects {
@@ -226,14 +238,14 @@ func TestNeeds(t *testing.T) {
 
 // FuzzOf checks that any annotations are read without a panic, and that the Job of a valid hook has a valid name.
 func FuzzOf(f *testing.F) {
-	f.Add(Annotation, "before,after", annotationOn, "release")
-	f.Add(annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "-1")
-	f.Add(annotationHelm, "pre-install,test", "helm.sh/hook-weight", "x")
+	f.Add(hook.Annotation, "before,after", "gitrollout.dev/hook-on", "release")
+	f.Add("argocd.argoproj.io/hook", "PreSync", "argocd.argoproj.io/sync-wave", "-1")
+	f.Add("helm.sh/hook", "pre-install,test", "helm.sh/hook-weight", "x")
 	f.Fuzz(func(t *testing.T, key, value, other, more string) {
 		o := object("Job", "migrate", key, value, other, more)
-		h, is, err := Of(o)
-		if err == nil && is != Is(o) { // for valid annotations, Of and Is must return the same
-			t.Fatalf("it is a hook: %t, and as a Job %t", is, Is(o))
+		h, is, err := hook.Of(o)
+		if err == nil && is != hook.Is(o) { // for valid annotations, Of and Is must return the same
+			t.Fatalf("it is a hook: %t, and as a Job %t", is, hook.Is(o))
 		}
 		if !is || err != nil {
 			return
@@ -249,7 +261,7 @@ func TestDeadlines(t *testing.T) {
 	for seconds, want := range map[any]time.Duration{
 		nil: 30 * time.Minute, int64(60): time.Minute, int64(math.MaxInt64): math.MaxInt32 * time.Second,
 	} {
-		h := Hook{Object: rollout.Object{"spec": map[string]any{"activeDeadlineSeconds": seconds}}}
+		h := hook.Hook{Object: rollout.Object{"spec": map[string]any{"activeDeadlineSeconds": seconds}}}
 		compare.CheckNamed(t, fmt.Sprint(seconds), want, h.Deadline())
 	}
 }

@@ -1,4 +1,4 @@
-package schedule
+package schedule_test
 
 import (
 	"math/rand/v2"
@@ -9,11 +9,12 @@ import (
 	_ "time/tzdata"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-func must(t testing.TB, expression, zone string) *Schedule {
+func must(t testing.TB, expression, zone string) *schedule.Schedule {
 	t.Helper()
-	s, err := Parse(expression, zone)
+	s, err := schedule.Parse(expression, zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +94,10 @@ func TestParseRefuses(t *testing.T) {
 		"distance":       {"0 9 * * *", "+02:00", "is not a time zone"},
 		"path":           {"0 9 * * *", "../../etc/passwd", "is not a time zone"},
 	} {
-		if _, err := Parse(tt.expression, tt.zone); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := schedule.Parse(tt.expression, tt.zone); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
-		if _, err := Zone(tt.zone); (err != nil) != (tt.zone != "") {
+		if _, err := schedule.Zone(tt.zone); (err != nil) != (tt.zone != "") {
 			t.Errorf("%s: the zone alone: %v", name, err)
 		}
 	}
@@ -187,15 +188,15 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 		if _, change := from.In(location).ZoneBounds(); !change.IsZero() && r.IntN(4) > 0 {
 			from = change.Add(-time.Duration(r.IntN(36*60)) * time.Minute).UTC().Truncate(time.Minute)
 		}
-		var windows []Window
+		var windows []schedule.Window
 		var texts []string
 		for range 1 + r.IntN(3) {
 			text := randomExpression(r)
-			s, err := Parse(text, zone)
+			s, err := schedule.Parse(text, zone)
 			if err != nil {
 				continue
 			}
-			windows = append(windows, Window{Deny: r.IntN(2) == 0, Begins: s, Length: time.Duration(1+r.IntN(20*60)) * time.Minute})
+			windows = append(windows, schedule.Window{Deny: r.IntN(2) == 0, Begins: s, Length: time.Duration(1+r.IntN(20*60)) * time.Minute})
 			texts = append(texts, text)
 		}
 		checkWindows(t, seed, windows, texts, location, from)
@@ -205,7 +206,7 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 // span is the length of the period in which checkWindows checks minutes.
 const span = 48 * time.Hour
 
-func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
+func checkWindows(t *testing.T, seed int, windows []schedule.Window, texts []string, zone *time.Location, from time.Time) {
 	t.Helper()
 	var open []bool
 	last := make([]time.Time, len(windows)) // the newest start of each window
@@ -232,7 +233,7 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 		if i%11 != 0 && i > 120 { // skip most minutes, because nearly all have the same result as the minute before
 			continue
 		}
-		got := At(windows, m)
+		got := schedule.At(windows, m)
 		switch {
 		case got.Open != open[i]:
 			t.Fatalf("seed %d: %v %v in %s: open at %s: %v, want %v", seed, texts, windows, zone, m, got.Open, open[i])
@@ -247,29 +248,31 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 }
 
 func TestAt(t *testing.T) {
-	berlin := func(expression string) *Schedule { return must(t, expression, "Europe/Berlin") }
-	office := Window{Begins: berlin("0 9 * * 1-5"), Length: 8 * time.Hour}
-	holidays := Window{Deny: true, Begins: berlin("0 0 24 12 *"), Length: 14 * 24 * time.Hour}
-	never := Window{Deny: true, Begins: must(t, "* * * * *", ""), Length: 2 * time.Minute}
-	daily := Window{Deny: true, Begins: must(t, "0 0 * * *", ""), Length: 24 * time.Hour}
+	berlin := func(expression string) *schedule.Schedule { return must(t, expression, "Europe/Berlin") }
+	office := schedule.Window{Begins: berlin("0 9 * * 1-5"), Length: 8 * time.Hour}
+	holidays := schedule.Window{Deny: true, Begins: berlin("0 0 24 12 *"), Length: 14 * 24 * time.Hour}
+	never := schedule.Window{Deny: true, Begins: must(t, "* * * * *", ""), Length: 2 * time.Minute}
+	daily := schedule.Window{Deny: true, Begins: must(t, "0 0 * * *", ""), Length: 24 * time.Hour}
 	for name, tt := range map[string]struct {
-		windows []Window
+		windows []schedule.Window
 		at      string
-		want    Answer
+		want    schedule.Answer
 	}{
-		"none":              {nil, "2026-11-21T07:00:00Z", Answer{Open: true, By: -1}},
-		"inside":            {[]Window{office}, "2026-11-20T15:59:59Z", Answer{Open: true, By: -1}},
-		"its end":           {[]Window{office}, "2026-11-20T16:00:00Z", Answer{By: -1, Until: at(t, "2026-11-23T08:00:00Z"), Exact: true}},
-		"weekend":           {[]Window{office}, "2026-11-21T07:00:00Z", Answer{By: -1, Until: at(t, "2026-11-23T08:00:00Z"), Exact: true}},
-		"denied, not asked": {[]Window{holidays}, "2026-11-21T07:00:00Z", Answer{Open: true, By: -1}},
-		"deny wins": {[]Window{office, holidays}, "2026-12-28T10:00:00Z",
-			Answer{By: 1, Until: at(t, "2027-01-07T08:00:00Z"), Exact: true}},
-		"denied every minute": {[]Window{never}, "2026-01-01T00:00:00Z",
-			Answer{By: 0, Until: at(t, "2026-01-01T00:01:00Z").Add(maxLooks * time.Minute)}},
-		"denied every day": {[]Window{daily}, "2026-01-01T12:00:00Z",
-			Answer{By: 0, Until: at(t, "2026-01-02T00:00:00Z").AddDate(0, 0, maxLooks)}},
+		"none":   {nil, "2026-11-21T07:00:00Z", schedule.Answer{Open: true, By: -1}},
+		"inside": {[]schedule.Window{office}, "2026-11-20T15:59:59Z", schedule.Answer{Open: true, By: -1}},
+		"its end": {[]schedule.Window{office}, "2026-11-20T16:00:00Z",
+			schedule.Answer{By: -1, Until: at(t, "2026-11-23T08:00:00Z"), Exact: true}},
+		"weekend": {[]schedule.Window{office}, "2026-11-21T07:00:00Z",
+			schedule.Answer{By: -1, Until: at(t, "2026-11-23T08:00:00Z"), Exact: true}},
+		"denied, not asked": {[]schedule.Window{holidays}, "2026-11-21T07:00:00Z", schedule.Answer{Open: true, By: -1}},
+		"deny wins": {[]schedule.Window{office, holidays}, "2026-12-28T10:00:00Z",
+			schedule.Answer{By: 1, Until: at(t, "2027-01-07T08:00:00Z"), Exact: true}},
+		"denied every minute": {[]schedule.Window{never}, "2026-01-01T00:00:00Z",
+			schedule.Answer{By: 0, Until: at(t, "2026-01-01T00:01:00Z").Add(1000 * time.Minute)}},
+		"denied every day": {[]schedule.Window{daily}, "2026-01-01T12:00:00Z",
+			schedule.Answer{By: 0, Until: at(t, "2026-01-02T00:00:00Z").AddDate(0, 0, 1000)}},
 	} {
-		compare.CheckNamed(t, name, tt.want, At(tt.windows, at(t, tt.at)))
+		compare.CheckNamed(t, name, tt.want, schedule.At(tt.windows, at(t, tt.at)))
 	}
 }
 
@@ -280,7 +283,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text, "Europe/Berlin", int64(1774742400), int64(480))
 	}
 	f.Fuzz(func(t *testing.T, expression, zone string, unix, minutes int64) {
-		s, err := Parse(expression, zone)
+		s, err := schedule.Parse(expression, zone)
 		if err != nil {
 			return
 		}
@@ -295,10 +298,10 @@ func FuzzParse(f *testing.F) {
 		if before := s.Next(first.Add(-time.Second)); !before.Equal(first) {
 			t.Errorf("%q in %q: %s, and a second before it %s", expression, zone, first, before)
 		}
-		w := Window{Deny: unix%2 == 0, Begins: s, Length: time.Duration(1+max(minutes, -minutes)%(366*24*60)) * time.Minute}
-		switch got := At([]Window{w}, from); {
+		w := schedule.Window{Deny: unix%2 == 0, Begins: s, Length: time.Duration(1+max(minutes, -minutes)%(366*24*60)) * time.Minute}
+		switch got := schedule.At([]schedule.Window{w}, from); {
 		case got.Open:
-		case got.Exact && (!got.Until.After(from) || !At([]Window{w}, got.Until).Open):
+		case got.Exact && (!got.Until.After(from) || !schedule.At([]schedule.Window{w}, got.Until).Open):
 			t.Errorf("%q in %q, %v: at %s not open at %s", expression, zone, w, from, got.Until)
 		case !got.Until.IsZero() && !got.Until.After(from):
 			t.Errorf("%q in %q: search ended at %s, which is not after %s", expression, zone, got.Until, from)

@@ -1,4 +1,4 @@
-package cohort
+package cohort_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -23,28 +24,28 @@ const base = "base/sidecar.yaml"
 
 // fake has the members of each file.
 type fake struct {
-	Index
-	members map[string]Member
+	cohort.Index
+	members map[string]cohort.Member
 	err     error
 }
 
 func (f *fake) ID(file string) string { return "1" + file }
 
-func (f *fake) Member(app string) (Member, error) { return f.members[app], f.err }
+func (f *fake) Member(app string) (cohort.Member, error) { return f.members[app], f.err }
 
 // world returns n apps that read the base. None has the change.
 func world(n int) *fake {
-	f := &fake{members: map[string]Member{}}
+	f := &fake{members: map[string]cohort.Member{}}
 	for i := range n {
 		name := fmt.Sprintf("app%03d", i)
-		f.members[name] = Member{App: name, Tier: 1, Changed: []string{base}, Unproven: []string{base},
+		f.members[name] = cohort.Member{App: name, Tier: 1, Changed: []string{base}, Unproven: []string{base},
 			Since: noon.Add(-time.Hour), Doing: "is Healthy"}
 		f.Set(name, []string{"apps/" + name, base})
 	}
 	return f
 }
 
-func (f *fake) set(app string, change func(*Member)) {
+func (f *fake) set(app string, change func(*cohort.Member)) {
 	m := f.members[app]
 	change(&m)
 	f.members[app] = m
@@ -52,17 +53,17 @@ func (f *fake) set(app string, change func(*Member)) {
 
 // enter gives an app the change. The app's release is not healthy yet.
 func (f *fake) enter(app string, at time.Time) {
-	f.set(app, func(m *Member) { m.Changed, m.Entered, m.Doing = nil, at, "is Progressing" })
+	f.set(app, func(m *cohort.Member) { m.Changed, m.Entered, m.Doing = nil, at, "is Progressing" })
 }
 
 // heal makes an app with the change healthy.
 func (f *fake) heal(app string, at time.Time) {
-	f.set(app, func(m *Member) { m.Unproven, m.Since, m.Doing = nil, at, "is Healthy" })
+	f.set(app, func(m *cohort.Member) { m.Unproven, m.Since, m.Doing = nil, at, "is Healthy" })
 }
 
-func (f *fake) find(t testing.TB, app string) *Change {
+func (f *fake) find(t testing.TB, app string) *cohort.Change {
 	t.Helper()
-	c, err := Find(settings, f, f.members[app])
+	c, err := cohort.Find(settings, f, f.members[app])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (f *fake) find(t testing.TB, app string) *Change {
 // open returns the apps that may enter now.
 func (f *fake) open(t testing.TB, now time.Time) (apps []string) {
 	t.Helper()
-	var c *Change
+	var c *cohort.Change
 	for _, m := range f.members {
 		if c == nil && len(m.Changed) > 0 {
 			c = f.find(t, m.App)
@@ -126,27 +127,30 @@ func TestEntry(t *testing.T) {
 		change func(*fake)
 		after  time.Duration
 		app    int // the place among the waiting apps
-		want   Entry
+		want   cohort.Entry
 	}{
-		"first": {func(*fake) {}, 0, 0, Entry{Open: true, Place: of(1)}},
-		"none has it": {func(*fake) {}, 0, 1, Entry{Place: of(2),
+		"first": {func(*fake) {}, 0, 0, cohort.Entry{Open: true, Place: of(1)}},
+		"none has it": {func(*fake) {}, 0, 1, cohort.Entry{Place: of(2),
 			Waits: "cohort 2 of 3: 0 of 1 apps have the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
-		"last cohort": {func(*fake) {}, 0, 29, Entry{Place: of(3),
+		"last cohort": {func(*fake) {}, 0, 29, cohort.Entry{Place: of(3),
 			Waits: "cohort 3 of 3: 0 of 3 apps have the same change (base/sidecar.yaml)", Hold: "cohort 3 of 3 (base/sidecar.yaml)"}},
-		"not healthy": {func(f *fake) { f.enter(first, noon) }, time.Hour, 0, Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
+		"not healthy": {func(f *fake) { f.enter(first, noon) }, time.Hour, 0, cohort.Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
 			Waits: `cohort 2 of 3: "` + first + `" is Progressing with the same change (base/sidecar.yaml)`,
 			Hold:  "cohort 2 of 3 (base/sidecar.yaml)"}},
-		"not healthy for long": {func(f *fake) { f.enter(first, noon) }, 4 * time.Hour, 0, Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
-			Asks: true, Waits: `cohort 2 of 3: "` + first + `" has not finished within 4h with the same change (base/sidecar.yaml)`}},
-		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, Entry{Place: of(2),
+		"not healthy for long": {func(f *fake) { f.enter(first, noon) }, 4 * time.Hour, 0,
+			cohort.Entry{Place: of(2), Due: noon.Add(4 * time.Hour),
+				Asks: true, Waits: `cohort 2 of 3: "` + first + `" has not finished within 4h with the same change (base/sidecar.yaml)`}},
+		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, cohort.Entry{Place: of(2),
 			Due:   noon.Add(10 * time.Minute),
 			Waits: "cohort 2 of 3: the apps before soak with the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
 		"rejected": {func(f *fake) {
-			f.set(first, func(m *Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
+			f.set(first, func(m *cohort.Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
 		}, 0, 1,
-			Entry{Place: of(2), Asks: true, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
-		"its own rejection": {func(f *fake) { f.set(first, func(m *Member) { m.Rejected, m.Tried = []string{base}, []string{base} }) }, 0, 0,
-			Entry{Open: true, Place: of(1)}},
+			cohort.Entry{Place: of(2), Asks: true, Waits: `cohort 2 of 3: "` + first + `" rejected the same change (base/sidecar.yaml)`}},
+		"its own rejection": {func(f *fake) {
+			f.set(first, func(m *cohort.Member) { m.Rejected, m.Tried = []string{base}, []string{base} })
+		}, 0, 0,
+			cohort.Entry{Open: true, Place: of(1)}},
 	} {
 		f := world(30)
 		tt.change(f)
@@ -167,9 +171,9 @@ func TestEntry(t *testing.T) {
 func TestOrder(t *testing.T) {
 	f := world(30)
 	was := f.find(t, "app000").Apps()
-	f.set("app007", func(m *Member) { m.Tier = 2 })
-	f.set("app009", func(m *Member) { m.Stuck = true })
-	f.set("app011", func(m *Member) { m.Tier, m.Tried, m.Stuck = 3, []string{base}, true })
+	f.set("app007", func(m *cohort.Member) { m.Tier = 2 })
+	f.set("app009", func(m *cohort.Member) { m.Stuck = true })
+	f.set("app011", func(m *cohort.Member) { m.Tier, m.Tried, m.Stuck = 3, []string{base}, true })
 	is := f.find(t, "app000").Apps()
 	if is[0] != "app011" || is[29] != "app009" || is[28] != "app007" {
 		t.Errorf("the order is %v", is)
@@ -187,7 +191,7 @@ func TestUnshared(t *testing.T) {
 		t.Errorf("10 apps share a change: %v", c.Apps())
 	}
 	f = world(11)
-	f.set("app000", func(m *Member) { m.Changed = []string{"apps/app000"} })
+	f.set("app000", func(m *cohort.Member) { m.Changed = []string{"apps/app000"} })
 	if c := f.find(t, "app000"); c != nil {
 		t.Errorf("an app's own file is a change of %v", c.Apps())
 	}
@@ -195,7 +199,7 @@ func TestUnshared(t *testing.T) {
 		t.Errorf("apps that wait: %v", c.Apps())
 	}
 	f.err = errors.New("a commit is being read")
-	if _, err := Find(settings, f, f.members["app001"]); !errors.Is(err, f.err) {
+	if _, err := cohort.Find(settings, f, f.members["app001"]); !errors.Is(err, f.err) {
 		t.Errorf("error %v, want %v", err, f.err)
 	}
 }
@@ -206,7 +210,9 @@ func TestManyFiles(t *testing.T) {
 	for i := range 20 { // these apps also read another base, which also changes
 		name := fmt.Sprintf("app%03d", i)
 		f.Set(name, []string{"apps/" + name, "base/a.yaml", base})
-		f.set(name, func(m *Member) { m.Changed, m.Unproven = []string{"base/a.yaml", base}, []string{"base/a.yaml", base} })
+		f.set(name, func(m *cohort.Member) {
+			m.Changed, m.Unproven = []string{"base/a.yaml", base}, []string{"base/a.yaml", base}
+		})
 	}
 	c := f.find(t, "app039")
 	if n := len(c.Apps()); n != 40 {
@@ -237,7 +243,7 @@ func TestManyFiles(t *testing.T) {
 
 // walk lets random events happen to apps that share a bad change, and returns the most apps that had the change. An app with the change
 // never becomes healthy. The function mutate changes each member before a decision.
-func walk(t *testing.T, seed uint64, mutate func(*Member)) (most int) {
+func walk(t *testing.T, seed uint64, mutate func(*cohort.Member)) (most int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	f, ran := world(11+rng.IntN(40)), map[string]bool{}
@@ -254,17 +260,17 @@ func walk(t *testing.T, seed uint64, mutate func(*Member)) (most int) {
 		name := names[rng.IntN(len(names))]
 		switch m := f.members[name]; {
 		case len(m.Changed) == 0 && rng.IntN(2) == 0: // the app rejects the change
-			f.set(name, func(m *Member) {
+			f.set(name, func(m *cohort.Member) {
 				m.Changed, m.Unproven, m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, []string{base}, []string{base}, true
 			})
 		case len(m.Changed) == 0: // an own push supersedes the release
-			f.set(name, func(m *Member) { m.Changed, m.Tried = []string{base}, []string{base} })
+			f.set(name, func(m *cohort.Member) { m.Changed, m.Tried = []string{base}, []string{base} })
 		case len(m.Tried) == 0 && rng.IntN(3) == 0:
-			f.set(name, func(m *Member) { m.Stuck = !m.Stuck }) // a freeze of the app begins or ends
+			f.set(name, func(m *cohort.Member) { m.Stuck = !m.Stuck }) // a freeze of the app begins or ends
 		case len(m.Rejected) > 0:
-			f.set(name, func(m *Member) { m.Stuck = false }) // an own push is a new version
+			f.set(name, func(m *cohort.Member) { m.Stuck = false }) // an own push is a new version
 		}
-		seen := &fake{Index: f.Index, members: map[string]Member{}}
+		seen := &fake{Index: f.Index, members: map[string]cohort.Member{}}
 		for name, m := range f.members {
 			mutate(&m)
 			seen.members[name] = m
@@ -283,12 +289,12 @@ func walk(t *testing.T, seed uint64, mutate func(*Member)) (most int) {
 // healthy at another content.
 func TestBadChangeStays(t *testing.T) {
 	for seed := range uint64(150) {
-		if most := walk(t, seed, func(*Member) {}); most > 1 {
+		if most := walk(t, seed, func(*cohort.Member) {}); most > 1 {
 			t.Fatalf("seed %d: %d apps had the bad change", seed, most)
 		}
 	}
 	seed := uint64(0)
-	for walk(t, seed, func(m *Member) { m.Unproven = nil }) <= 1 {
+	for walk(t, seed, func(m *cohort.Member) { m.Unproven = nil }) <= 1 {
 		if seed++; seed == 50 {
 			t.Fatal("50 seeds do not notice that an app counts as healthy at another content")
 		}
@@ -298,7 +304,7 @@ func TestBadChangeStays(t *testing.T) {
 // TestIndex checks the readers of files after changes of apps, in any order.
 func TestIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	var x Index
+	var x cohort.Index
 	want := map[string][]string{}
 	for range 2000 {
 		app := fmt.Sprint("app", rng.IntN(9))
@@ -332,12 +338,12 @@ func BenchmarkFind(b *testing.B) {
 	own.Changed = []string{"apps/app5000"}
 	b.Run("own", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = Find(settings, f, own)
+			_, _ = cohort.Find(settings, f, own)
 		}
 	})
 	b.Run("base", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = Find(settings, f, f.members["app5000"])
+			_, _ = cohort.Find(settings, f, f.members["app5000"])
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package workloads
+package workloads_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 func to(canary, stable int) plan.Counts { return plan.Counts{Canary: canary, Stable: stable} }
@@ -33,14 +34,14 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
-			h := Limits{Surge: k, Unavailable: k, Replicas: n}
-			if got := read(t, h.surgeValue(), func(a rollout.Amount) int { return a.RoundUp(n) }); got != k {
-				t.Errorf("surge %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.surgeValue(), got)
+			h := workloads.Limits{Surge: k, Unavailable: k, Replicas: n}
+			if got := read(t, h.SurgeValue(), func(a rollout.Amount) int { return a.RoundUp(n) }); got != k {
+				t.Errorf("surge %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.SurgeValue(), got)
 			}
-			if got := read(t, h.unavailableValue(), func(a rollout.Amount) int { return a.RoundDown(n) }); got != k {
-				t.Errorf("unavailable %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.unavailableValue(), got)
+			if got := read(t, h.UnavailableValue(), func(a rollout.Amount) int { return a.RoundDown(n) }); got != k {
+				t.Errorf("unavailable %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.UnavailableValue(), got)
 			}
-			for _, written := range []any{h.surgeValue(), h.unavailableValue()} {
+			for _, written := range []any{h.SurgeValue(), h.UnavailableValue()} {
 				if _, integer := written.(int64); integer && (n <= 100 || k*100%n == 0) {
 					t.Errorf("%d of %d is written as an integer, which an autoscaler's change of replicas makes wrong", k, n)
 				}
@@ -54,7 +55,7 @@ func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
 		name := fmt.Sprintf("of 2 ready pods, %d of which are to stay, bear requests", desired)
-		compare.CheckNamed(t, name, want, KnownOf(pods(desired, 2), &m, noon))
+		compare.CheckNamed(t, name, want, workloads.KnownOf(pods(desired, 2), &m, noon))
 	}
 }
 
@@ -66,13 +67,15 @@ func TestWalk(t *testing.T) {
 		}
 		return rollout.Amount{Value: n, Percent: strings.HasSuffix(text, "%")}
 	}
-	limits := func(surge, unavailable int) Limits { return Limits{Surge: surge, Unavailable: unavailable} }
+	limits := func(surge, unavailable int) workloads.Limits {
+		return workloads.Limits{Surge: surge, Unavailable: unavailable}
+	}
 	cases := map[string]struct {
 		surge, unavailable string
 		n                  int
 		want               plan.Counts
 		stable, canary     rollout.Revision
-		next               Limits // the next limits for n replicas
+		next               workloads.Limits // the next limits for n replicas
 	}{
 		"the user's own room":                       {"3", "2", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(3, 2)},
 		"nothing is ready yet: nothing more may go": {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 0), limits(3, 2)},
@@ -99,8 +102,8 @@ func TestWalk(t *testing.T) {
 	}
 	for name, tc := range cases {
 		spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
-		m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
-		got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
+		m := workloads.Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
+		got, ok := m.NextLimits(workloads.View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
 		if !ok {
 			t.Fatalf("%s: it is not held", name)
 		}

@@ -1,4 +1,4 @@
-package workloads
+package workloads_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // oldPods returns how many old pods Kruise keeps for a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
@@ -26,11 +27,11 @@ func oldPods(t *testing.T, partition any, n int) int {
 // TestPercentIsAsManyPods checks that Kruise keeps the intended number of old pods if an autoscaler sets the replicas. It tries each number
 // of replicas and of new pods. If a whole percentage is exact, the partition must be a percentage.
 func TestPercentIsAsManyPods(t *testing.T) {
-	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
+	p := workloads.KindFor(rollout.Workload{}, rollout.Spec{Partition: ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")})
 	for n := 1; n <= 400; n++ {
 		for k := 1; k <= n; k++ {
 			o := rollout.Object{"spec": map[string]any{}}
-			p.Hold(o, Limits{Unavailable: k, Replicas: n})
+			p.Hold(o, workloads.Limits{Unavailable: k, Replicas: n})
 			got := o.Map("spec", "updateStrategy")["partition"]
 			if old := oldPods(t, got, n); old != n-k {
 				t.Fatalf("of %d pods %v keeps %d old, want %d", n, got, old, n-k)
@@ -68,7 +69,7 @@ func TestPartitionOfEachKind(t *testing.T) {
 		if tc.fixed {
 			o.Map("spec")["replicas"] = int64(3)
 		}
-		kindFor(rollout.Workload{Kind: "X.y"}, rollout.Spec{Partition: tc.kind}).Hold(o, Limits{Unavailable: 1, Replicas: 3})
+		workloads.KindFor(rollout.Workload{Kind: "X.y"}, rollout.Spec{Partition: tc.kind}).Hold(o, workloads.Limits{Unavailable: 1, Replicas: 3})
 		field := tc.kind.Partition[strings.LastIndex(tc.kind.Partition, ".")+1:]
 		if got := o.Map(tc.at...)[field]; got != tc.want || o.Map("spec", "updateStrategy")["maxUnavailable"] != int64(1) {
 			t.Errorf("%s: %v, want %v in %v", name, got, tc.want, o)
@@ -105,14 +106,15 @@ func TestPartitionOnNodes(t *testing.T) {
 		now := time.Unix(1000, 0)
 		ready := func(n int) []time.Time { return make([]time.Time, n) }
 		spec := rollout.Spec{Partition: kind, MaxUnavailable: rollout.Amount{Value: tc.may}}
-		m := Staged{N: 10, Compiled: &plan.Compiled{Spec: spec}}
+		m := workloads.Staged{N: 10, Compiled: &plan.Compiled{Spec: spec}}
 		m.Stable = rollout.Revision{Hash: "h1-old", Desired: tc.old, Pods: tc.old, ReadySince: ready(tc.old - tc.oldDown)}
 		m.Fresh = rollout.Revision{Hash: "h1-new", Desired: tc.fresh, Pods: tc.fresh, ReadySince: ready(tc.freshReady)}
 		m.Live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told, Revisions: []rollout.Revision{m.Fresh, m.Stable}}
 		if tc.told < 0 {
 			m.Live.Hash, m.Live.Floor = "h1-old", 0
 		}
-		got, holds := partitioned{Partitioned: *kind}.Limits(m, plan.Counts{Canary: tc.ask}, View{Now: now})
+		got, holds := workloads.KindFor(rollout.Workload{}, rollout.Spec{Partition: kind}).Limits(m, plan.Counts{Canary: tc.ask},
+			workloads.View{Now: now})
 		if got.Unavailable != tc.want || holds != (tc.want > 0) {
 			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.Unavailable, tc.want, holds)
 		}

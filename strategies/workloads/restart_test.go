@@ -1,4 +1,4 @@
-package workloads
+package workloads_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 var restartAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -75,7 +76,7 @@ func TestRestart(t *testing.T) {
 		spec := rollout.Spec{Workload: rollout.Workload{Name: "web", Kind: tc.kind}, MaxUnavailable: tc.most, MinReadySeconds: 1}
 		var got []string
 		live := podsOf(tc.pods, tc.replicas)
-		_, now, _ := Restart(spec, live, restartAt, restartAt.Add(time.Hour))
+		_, now, _ := workloads.Restart(spec, live, restartAt, restartAt.Add(time.Hour))
 		for _, e := range now {
 			got = append(got, strings.TrimPrefix(e.Pod.Name, "web-"))
 		}
@@ -96,7 +97,7 @@ func TestRestartKeepsItsLimit(t *testing.T) {
 		live, now := podsOf(pods.String(), n), restartAt.Add(time.Hour)
 		serving := live.Revisions[0].Serving(now, time.Second)
 		ready := 0
-		old, deleted, _ := Restart(spec, live, restartAt, now)
+		old, deleted, _ := workloads.Restart(spec, live, restartAt, now)
 		for _, e := range deleted {
 			if e.Pod.Terminating || !e.Pod.Created.Before(restartAt) {
 				t.Fatalf("%s: %s is deleted", pods.String(), e.Pod.Name)

@@ -1,17 +1,18 @@
-package console
+package console_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // TestEventsOfAnApp checks which objects belong to an app, so that the app's page shows their events. An object of
 // another app does not belong to it, even if its name begins with the name of an object of the app.
 func TestEventsOfAnApp(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
-	of := titlesOf(rollout.State{
+	of := console.TitlesOf(rollout.State{
 		Inventory: []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 			{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "db"}, {Kind: "Service", Namespace: "edge", Name: "web"}},
 		// Another app has the StatefulSet edge/web.
@@ -25,6 +26,6 @@ func TestEventsOfAnApp(t *testing.T) {
 		"Deployment shop/web-2": false, "ReplicaSet shop/web-2": false, "Pod shop/web-2-5d8f7c9b4-bbbbb": false,
 		"Pod shop/db-2-0": false, "Deployment other/web": false, "Pod other/db-0": false, "Node web": false, "": false,
 	} {
-		compare.CheckNamed(t, title, want, isIn(of, title))
+		compare.CheckNamed(t, title, want, console.IsIn(of, title))
 	}
 }

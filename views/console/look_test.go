@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"strings"
@@ -7,13 +7,14 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // TestPanicOfALookIsShown checks that an app's row shows a panic in the code that determines the app's status. The
 // Session has no dependencies, so each app causes a panic.
 func TestPanicOfALookIsShown(t *testing.T) {
-	w := &Session{
-		Options: Options{Cluster: "test"}, Tip: &source.Branch{},
+	w := &console.Session{
+		Options: console.Options{Cluster: "test"}, Tip: &source.Branch{},
 		Apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}},
 	}
 	l, err := w.Listing(t.Context(), nil, time.Now())

@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -75,14 +76,14 @@ func TestPod(t *testing.T) {
 		server := httptest.NewServer(c.server)
 		client, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{})
 		must(t, err)
-		r := &Records{}
+		r := &console.Records{}
 		r.Watch(client, nil, "")
 		got := r.Pod(t.Context(), status.VersionPod{Namespace: "shop", PodHash: "75f5",
 			Pod: status.Pod{Name: "web-0", UID: "uid-0", Ready: c.ready, Created: created}})
 		compare.CheckNamed(t, name, c.want, got)
 		server.Close()
 	}
-	r := &Records{}
+	r := &console.Records{}
 	unseen := func(why string) {
 		t.Helper()
 		got := strings.Join(r.Pod(t.Context(), status.VersionPod{}).Notes, "")

@@ -57,7 +57,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Pending}
 	w := worldOf(t, repo, state)
 	state.Phase, state.Stable = rollout.Degraded, &rollout.Release{Hash: "h1-1", Commit: v1}
-	state.Rejected = []rollout.Rejection{{Hash: w.inputOf(t, "shop").Head.Render.Release(), Commit: bad, Reason: "it was slow"}}
+	state.Rejected = []rollout.Rejection{{Hash: inputOf(t, w, "shop").Head.Render.Release(), Commit: bad, Reason: "it was slow"}}
 	record(t, repo, state, "state")
 	records := &Records{Options: w.Options}
 	d, err := records.Diff(t.Context(), "shop")
@@ -101,7 +101,7 @@ func TestObjects(t *testing.T) {
 	records.Watch(nil, nil, "the cluster is unreachable")
 	shown("shop has a release in flight; without the cluster's pod counts, only the start of the release is shown; the cluster is "+
 		"unreachable", 2)
-	compare.CheckNamed(t, "the session's note", "", records.world.Note)
+	compare.CheckNamed(t, "the session's note", "", records.Note())
 	_, err := records.Objects(t.Context(), "shpo")
 	compare.CheckError(t, "an unknown app", err, "did you mean shop")
 }
@@ -132,9 +132,8 @@ func TestRendersHoldNoLock(t *testing.T) {
 		records, builds, free := &Records{Options: w.Options}, 0, 0
 		records.Now = time.Now
 		records.Renderer = render.New(beforeBuild{render.InProcess{}, func() {
-			if builds++; records.mu.TryLock() {
+			if builds++; records.IsFree() {
 				free++
-				records.mu.Unlock()
 			}
 		}})
 		d, err := ask(records)

@@ -33,7 +33,7 @@ func TestStateInAnotherRepository(t *testing.T) {
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
 	must(t, err)
 	w := New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true, Now: time.Now})
-	compare.Check(t, rollout.Healthy, w.inputOf(t, "shop").State.Phase)
+	compare.Check(t, rollout.Healthy, inputOf(t, w, "shop").State.Phase)
 	_, err = w.History(t.Context(), "shop", 10, 10)
 	must(t, err)
 	id, err := w.Record(t.Context(), "shop is removed", func(*git.Snapshot) (map[string][]byte, error) {
@@ -41,5 +41,5 @@ func TestStateInAnotherRepository(t *testing.T) {
 	})
 	must(t, err)
 	compare.Check(t, [2]string{id, ""}, [2]string{repo.Git("--git-dir", state, "rev-parse", branch), repo.Ref(branch)})
-	compare.Check(t, rollout.Phase(""), w.inputOf(t, "shop").State.Phase)
+	compare.Check(t, rollout.Phase(""), inputOf(t, w, "shop").State.Phase)
 }

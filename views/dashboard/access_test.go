@@ -1,4 +1,4 @@
-package dashboard
+package dashboard_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -47,12 +48,13 @@ groups:
 `
 }
 
-func newOffice(t *testing.T, oidc *OIDC) *office {
+func newOffice(t *testing.T, oidc *dashboard.OIDC) *office {
 	t.Helper()
-	token, digest := NewToken()
+	token, digest := dashboard.NewToken()
 	o := &office{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), token: token, actor: &fakeActor{}, now: time.Now()}
 	o.write(rulesWith(digest))
-	server, board := serve(t, Options{Access: &Access{File: o.file}, Actor: o.actor, OIDC: oidc, Now: func() time.Time { return o.now }})
+	server, board := serve(t, dashboard.Options{Access: &dashboard.Access{File: o.file}, Actor: o.actor, OIDC: oidc,
+		Now: func() time.Time { return o.now }})
 	show(t, board, []status.App{withPod(appOf("shop", rollout.Paused, 25)), withPod(appOf("pay", rollout.Paused, 25))})
 	o.Server = server
 	return o
@@ -163,13 +165,13 @@ func TestActionsAreGuarded(t *testing.T) {
 		"NoVerb":            {body: `{"verb": "explode"}`, code: 400},
 		"UnknownField":      {body: `{"verb": "promote", "as": "root"}`, code: 400},
 		"NoJSON":            {body: `{`, code: 400},
-		"TooLong":           {body: `{"verb": "hold", "reason": "` + strings.Repeat("x", maxBody) + `"}`, code: 400},
+		"TooLong":           {body: `{"verb": "hold", "reason": "` + strings.Repeat("x", 16<<10) + `"}`, code: 400},
 		"NoSuchApp":         {app: "shopping", body: promoteShop, code: 404},
 		"BearerToken":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer TOKEN"}, code: 200},
 		"WrongBearer":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer gitrollout_x"}, code: 401},
 		"NoBearer":          {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer "}, code: 401},
 		"ForgedCookie": {body: promoteShop, anonymous: true, code: 401,
-			headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}},
+			headers: map[string]string{"Cookie": "gitrollout_session" + "=eyJuYW1lIjoiQW5uIn0.AAAA"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, nil)
@@ -245,17 +247,17 @@ func TestDataForPeople(t *testing.T) {
 		compare.CheckNamed(t, name+": status, has limits, and has a query", []any{200, true, c.want},
 			[]any{code, strings.Contains(text, "failureLimit: 2"), strings.Contains(text, "rate(errors")})
 	}
-	server := o.Config.Handler.(*Server)
+	server := o.Config.Handler.(*dashboard.Server)
 	for name, header := range map[string]string{"its user": "Bearer " + o.token, "not signed in": ""} {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/events?app=shop", nil)
 		r.Header.Set("Authorization", header)
-		m, _, _ := server.next(r, "shop", 0)
-		query := m.data.(Detail).Metrics[0].Query
+		query := server.NextData(r, "shop").(dashboard.Detail).Metrics[0].Query
 		compare.CheckNamed(t, name+": the stream has a query", header != "", query != "")
 	}
-	compare.CheckNamed(t, "the query on the board", true, server.Board.apps["shop"].app.Metrics[0].Query != "")
+	shop, _, _ := server.Board.App("shop")
+	compare.CheckNamed(t, "the query on the board", true, shop.Metrics[0].Query != "")
 
-	_, another := NewToken()
+	_, another := dashboard.NewToken()
 	o.write(rulesWith(another))
 	ann.wants(http.StatusForbidden, "a pod for a token that was changed", http.MethodGet, "/api/v1/apps/shop/pods/shop/shop-0", "")
 	o.write("{")
@@ -287,14 +289,14 @@ func TestSessions(t *testing.T) {
 	_, me = v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil)
 	compare.CheckNamed(t, "verbs", 0, len(me["may"].([]any)))
 	v.promotes(200, "signed in")
-	_, another := NewToken()
+	_, another := dashboard.NewToken()
 	rules, _ := os.ReadFile(o.file)
 	o.write(rulesWith(another))
 	v.promotes(403, "with a token that was changed")
 	o.write(string(rules))
-	o.now = o.now.Add(sessionTime)
+	o.now = o.now.Add(8 * time.Hour)
 	v.promotes(401, "after the end of the session")
-	o.now = o.now.Add(-sessionTime)
+	o.now = o.now.Add(-8 * time.Hour)
 	v.send(http.MethodDelete, "/api/v1/session", "{}", nil)
 	v.promotes(401, "signed out")
 	o.actor.err = errors.New("no")
@@ -302,7 +304,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestReadOnlyUnlessAskedFor(t *testing.T) {
-	server, board := serve(t, Options{})
+	server, board := serve(t, dashboard.Options{})
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
 	for _, path := range []string{"/api/v1/apps/shop/actions", "/api/v1/session"} {
 		res, err := http.Post(server.URL+path, "application/json", strings.NewReader(promoteShop))
@@ -317,7 +319,7 @@ func TestReadOnlyUnlessAskedFor(t *testing.T) {
 }
 
 func TestAccessFile(t *testing.T) {
-	_, digest := NewToken()
+	_, digest := dashboard.NewToken()
 	good := rulesWith(digest)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"Good":        {"", "", ""},
@@ -335,7 +337,7 @@ func TestAccessFile(t *testing.T) {
 		"NoClaim":     {"claim: groups", "claim: \"\"", "groups[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
+			a := &dashboard.Access{File: filepath.Join(t.TempDir(), "a.yaml")}
 			must(t, os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600))
 			err := a.Check()
 			compare.CheckNamed(t, "accepted", c.want == "", err == nil)
@@ -343,5 +345,5 @@ func TestAccessFile(t *testing.T) {
 			compare.CheckNamed(t, "the error shows a possible token", false, strings.Contains(fmt.Sprint(err), "secret"))
 		})
 	}
-	compare.CheckNamed(t, "a missing file is an error", true, (&Access{File: filepath.Join(t.TempDir(), "none")}).Check() != nil)
+	compare.CheckNamed(t, "a missing file is an error", true, (&dashboard.Access{File: filepath.Join(t.TempDir(), "none")}).Check() != nil)
 }

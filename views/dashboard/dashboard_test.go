@@ -1,4 +1,4 @@
-package dashboard
+package dashboard_test
 
 import (
 	"bufio"
@@ -20,6 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -41,7 +42,7 @@ func appOf(name string, phase rollout.Phase, weight int) status.App {
 
 // TestBoardOfSharedChanges checks that each answer counts the apps of all shared changes, and that rows have their places.
 func TestBoardOfSharedChanges(t *testing.T) {
-	board := NewBoard("prod", "")
+	board := dashboard.NewBoard("prod", "")
 	show := func(name, state string) {
 		t.Helper()
 		a := appOf(name, rollout.Healthy, 0)
@@ -52,36 +53,36 @@ func TestBoardOfSharedChanges(t *testing.T) {
 	}
 	show("cart", "waiting")
 	show("shop", "entered")
-	_, last, _, _ := board.since(0)
+	_, last, _, _ := board.Since(0)
 	show("shop", "done")
-	f, last, _, _ := board.since(last)
+	f, last, _, _ := board.Since(last)
 	if len(f.Apps) != 1 || f.Apps[0].Shared.State != "done" || len(f.Changes) != 1 {
 		t.Fatalf("%+v", f)
 	}
 	compare.Check(t, "base/web.yaml (5832d1e), cohort 1 of 3: 1 of 2 apps done, 1 waiting", f.Changes[0].String())
 	compare.Check(t, 1, len(board.Listing().Changes))
 	show("cart", "done")
-	if f, _, _, _ = board.since(last); len(f.Changes) > 0 || board.Listing().Apps[0].Shared != nil {
+	if f, _, _, _ = board.Since(last); len(f.Changes) > 0 || board.Listing().Apps[0].Shared != nil {
 		t.Errorf("a finished change: %+v", f.Changes)
 	}
 }
 
 type fakeRecords struct{ err error }
 
-func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
-	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
+func (f fakeRecords) Diff(context.Context, string) (dashboard.Diff, error) {
+	return dashboard.Diff{From: "1", To: "2", Objects: []dashboard.Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
 }
 
-func (f fakeRecords) Objects(context.Context, string) (Diff, error) {
-	return Diff{Objects: []Object{{Name: "Secret keys", Text: "data: {password: '***'}\n"}}, Note: "without pods"}, f.err
+func (f fakeRecords) Objects(context.Context, string) (dashboard.Diff, error) {
+	return dashboard.Diff{Objects: []dashboard.Object{{Name: "Secret keys", Text: "data: {password: '***'}\n"}}, Note: "without pods"}, f.err
 }
 
-func (f fakeRecords) Pod(_ context.Context, p status.VersionPod) Pod {
-	return Pod{Notes: []string{"of " + p.Namespace + "/" + p.Name + " " + p.UID}}
+func (f fakeRecords) Pod(_ context.Context, p status.VersionPod) dashboard.Pod {
+	return dashboard.Pod{Notes: []string{"of " + p.Namespace + "/" + p.Name + " " + p.UID}}
 }
 
-func (f fakeRecords) History(context.Context, string) (History, error) {
-	return History{}, f.err
+func (f fakeRecords) History(context.Context, string) (dashboard.History, error) {
+	return dashboard.History{}, f.err
 }
 
 type fakeActor struct {
@@ -90,7 +91,7 @@ type fakeActor struct {
 	err error
 }
 
-func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Action) (string, error) {
+func (f *fakeActor) Act(_ context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, fmt.Sprintf("%s <%s> %s %s %s", who.Name, who.Email, a.Verb, app, a.Release))
@@ -105,10 +106,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
+func serve(t *testing.T, o dashboard.Options) (*httptest.Server, *dashboard.Board) {
 	t.Helper()
 	if o.Board == nil {
-		o.Board = NewBoard("prod", "")
+		o.Board = dashboard.NewBoard("prod", "")
 	}
 	if o.Records == nil {
 		o.Records = fakeRecords{}
@@ -116,22 +117,22 @@ func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s, err := New(o)
+	s, err := dashboard.New(o)
 	must(t, err)
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server, o.Board
 }
 
-func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
+func show(t *testing.T, b *dashboard.Board, apps []status.App, gone ...string) {
 	t.Helper()
 	must(t, b.Show(time.Now(), "", apps, gone))
 }
 
 // boardOf returns a board with the given apps, and the URL of the board's dashboard.
-func boardOf(t *testing.T, apps ...status.App) (url string, board *Board) {
+func boardOf(t *testing.T, apps ...status.App) (url string, board *dashboard.Board) {
 	t.Helper()
-	server, board := serve(t, Options{})
+	server, board := serve(t, dashboard.Options{})
 	show(t, board, apps)
 	return server.URL, board
 }
@@ -158,7 +159,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 			res, _ := get(t, url+path)
 			compare.CheckNamed(t, path, code, res.StatusCode)
 			for name, want := range map[string]string{
-				"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Content-Security-Policy": dashboard.Policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 				"X-Frame-Options": "DENY", "Cache-Control": "no-store",
 			} {
 				if got := res.Header.Get(name); got != want && !(name == "Cache-Control" && code == 404) {
@@ -167,9 +168,9 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 			}
 		}
 	}
-	compare.Contains(t, policy,
+	compare.Contains(t, dashboard.Policy,
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "connect-src 'self'")
-	compare.CheckNamed(t, "the policy permits inline code", false, strings.Contains(policy, "unsafe"))
+	compare.CheckNamed(t, "the policy permits inline code", false, strings.Contains(dashboard.Policy, "unsafe"))
 }
 
 func TestPagesNeedNothingFromElsewhere(t *testing.T) {
@@ -243,7 +244,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 			event = v
 		}
 		if v, ok := strings.CutPrefix(line, "data: "); ok {
-			var data struct{ What fleet }
+			var data struct{ What dashboard.Fleet }
 			if event != "app" {
 				must(s.t, json.Unmarshal([]byte(v), &data))
 			}
@@ -278,13 +279,13 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	s.stop()
 
 	for last, want := range map[string]string{
-		first:                    "change b gone c", // all changes since the first event
-		second:                   "change  gone c",
-		"otherproc-2":            "reset ab gone ",
-		"nonsense":               "reset ab gone ",
-		board.epoch + "-99":      "reset ab gone ",
-		board.epoch + "-0":       "reset ab gone ",
-		board.epoch + "-1000000": "reset ab gone ",
+		first:                      "change b gone c", // all changes since the first event
+		second:                     "change  gone c",
+		"otherproc-2":              "reset ab gone ",
+		"nonsense":                 "reset ab gone ",
+		board.Epoch() + "-99":      "reset ab gone ",
+		board.Epoch() + "-0":       "reset ab gone ",
+		board.Epoch() + "-1000000": "reset ab gone ",
 	} {
 		for how, s := range map[string]*stream{
 			"after": open(t, url+"/api/v1/events", last), "since": open(t, url+"/api/v1/events?since="+last, ""),
@@ -313,45 +314,29 @@ func TestStreamOfOneApp(t *testing.T) {
 }
 
 func TestManyRemovedAppsAreForgotten(t *testing.T) {
-	_, board := serve(t, Options{})
-	for i := range maxGone + 10 {
+	_, board := serve(t, dashboard.Options{})
+	for i := range 1000 + 10 {
 		name := fmt.Sprint("app-", i)
 		show(t, board, []status.App{appOf(name, rollout.Healthy, 0)})
 		show(t, board, nil, name)
 	}
-	if n := len(board.gone); n > maxGone {
+	if n := board.Forgotten(); n > 1000 {
 		t.Errorf("%d removed apps are remembered", n)
 	}
-	_, _, whole, _ := board.since(5)
+	_, _, whole, _ := board.Since(5)
 	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
-// TestSamplesAreOfChanges checks that a sample is added only if a number in it differs from the last sample.
-func TestSamplesAreOfChanges(t *testing.T) {
-	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	list := appended(nil, Sample{At: noon})
-	for i, next := range []Sample{{Weight: 1}, {Real: 1}, {New: 1}, {Old: 1}, {Want: 1}} {
-		next.At = noon.Add(time.Duration(i) * time.Second)
-		if list = appended(list, next); len(list) != i+2 {
-			t.Fatalf("%d samples, and %+v is one more", len(list), next)
-		}
-		next.At = next.At.Add(time.Millisecond)
-		if list = appended(list, next); len(list) != i+2 {
-			t.Fatalf("%+v is added twice", next)
-		}
-	}
-}
-
 func TestSamplesAreBounded(t *testing.T) {
-	board := NewBoard("prod", "")
+	board := dashboard.NewBoard("prod", "")
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 5000 {
 		must(t, board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil))
 	}
-	d, _, _ := board.app("shop")
+	d, _, _ := board.App("shop")
 	list := d.Samples["shop/shop"]
 	from, to := list[0].At, list[len(list)-1].At
-	if len(list) > maxSamples || len(list) < maxSamples/2 || !from.Equal(start) || !to.Equal(start.Add(4999*time.Second)) {
+	if len(list) > 240 || len(list) < 240/2 || !from.Equal(start) || !to.Equal(start.Add(4999*time.Second)) {
 		t.Errorf("%d samples from %v to %v", len(list), from, to)
 	}
 	rest := appOf("shop", rollout.Healthy, 0)
@@ -360,21 +345,21 @@ func TestSamplesAreBounded(t *testing.T) {
 		rest.Workloads[0].Ready = i
 		show(t, board, []status.App{rest})
 	}
-	d, _, _ = board.app("shop")
+	d, _, _ = board.App("shop")
 	if after := d.Samples["shop/shop"]; len(after) > len(list)+1 {
 		t.Errorf("an app at rest adds samples: %d, it had %d", len(after), len(list))
 	}
-	for i := range maxDrawn + 50 {
+	for i := range 200 + 50 {
 		must(t, board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil))
 	}
 	drawn := 0
-	for _, s := range board.apps {
-		if s.moves != nil {
+	for _, name := range board.Names() {
+		if board.IsDrawn(name) {
 			drawn++
 		}
 	}
-	if drawn > maxDrawn || board.apps[fmt.Sprint("app-", maxDrawn+49)].moves == nil {
-		t.Errorf("%d apps have samples, at most %d may, the newest ones", drawn, maxDrawn)
+	if drawn > 200 || !board.IsDrawn(fmt.Sprint("app-", 200+49)) {
+		t.Errorf("%d apps have samples, at most %d may, the newest ones", drawn, 200)
 	}
 }
 
@@ -432,11 +417,12 @@ func TestDifferencesBesideAChart(t *testing.T) {
 }
 
 func TestGitThatCannotBeReadIsSaid(t *testing.T) {
-	token, digest := NewToken()
+	token, digest := dashboard.NewToken()
 	file := filepath.Join(t.TempDir(), "access.yaml")
 	must(t, os.WriteFile(file, []byte(rulesWith(digest)), 0o600))
-	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}, Access: &Access{File: file},
-		Actor: &fakeActor{}})
+	server, board := serve(t, dashboard.Options{Records: fakeRecords{err: errors.New("git: unreachable")},
+		Access: &dashboard.Access{File: file},
+		Actor:  &fakeActor{}})
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
 	v := (&office{Server: server, t: t}).visitor()
 	for _, part := range []string{"diff", "objects", "history"} {
@@ -473,67 +459,69 @@ func TestRows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		a    status.App
-		want func(*row)
+		want func(*dashboard.Row)
 	}{
-		"the reason of its wait": {app(func(*status.App) {}), func(*row) {}},
+		"the reason of its wait": {app(func(*status.App) {}), func(*dashboard.Row) {}},
 		"why it is held": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
-		}), func(r *row) { r.Held, r.Text, r.Needs = "held", strings.Repeat("ä", 159)+"…", true }},
+		}), func(r *dashboard.Row) { r.Held, r.Text, r.Needs = "held", strings.Repeat("ä", 159)+"…", true }},
 		"whose end it waits for": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"}
 			a.Waiting = "Job check-1 to end"
-		}), func(r *row) {
+		}), func(r *dashboard.Row) {
 			r.Held, r.Text = "running hooks", "release h1-new of c2 by Ann waits for Job check-1 to end"
 		}},
-		"its reason": {app(func(a *status.App) { a.Waiting = "" }), func(r *row) { r.Text = "a reason" }},
+		"its reason": {app(func(a *status.App) { a.Waiting = "" }), func(r *dashboard.Row) { r.Text = "a reason" }},
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }),
-			func(r *row) { r.Phase, r.Text = rollout.Healthy, "" }},
+			func(r *dashboard.Row) { r.Phase, r.Text = rollout.Healthy, "" }},
 		"a stable version": {app(func(a *status.App) { a.Release = nil }),
-			func(r *row) { r.Commit, r.Author, r.Subject, r.Name = strings.Repeat("1", 40), "Bob", "", "" }},
+			func(r *dashboard.Row) { r.Commit, r.Author, r.Subject, r.Name = strings.Repeat("1", 40), "Bob", "", "" }},
 		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }),
-			func(r *row) { r.Commit, r.Author, r.Subject, r.Name = "", "", "", "" }},
+			func(r *dashboard.Row) { r.Commit, r.Author, r.Subject, r.Name = "", "", "", "" }},
 		"an applied commit": {app(func(a *status.App) {
 			a.Release, a.Stable, a.Images, a.Namespace = nil, nil, []string{"ghcr.io/acme/traefik:v3.1"}, "edge"
 			a.Source = &rollout.Commit{ID: "c3", Author: "Kim <kim@example.com>", Subject: "Two replicas", When: due}
-		}), func(r *row) {
+		}), func(r *dashboard.Row) {
 			r.Commit, r.Author, r.Subject, r.Since, r.Images, r.Namespace, r.Name = "c3", "Kim", "Two replicas", due, "traefik:v3.1", "edge", ""
 		}},
 		"the images of both versions": {app(func(a *status.App) {
 			a.Release.Images, a.Stable.Images = []string{"acme/web:v2"}, []string{"acme/web:v1"}
-		}), func(r *row) { r.Images = "web:v1 → v2" }},
-		"a promotion that it waits for": {app(func(a *status.App) { a.Due = nil }), func(r *row) { r.Needs, r.Due = true, nil }},
+		}), func(r *dashboard.Row) { r.Images = "web:v1 → v2" }},
+		"a promotion that it waits for": {app(func(a *status.App) { a.Due = nil }), func(r *dashboard.Row) { r.Needs, r.Due = true, nil }},
 		"a first deployment": {app(func(a *status.App) {
 			a.Stable = nil
 			w := moving(0, 4, 0, 0)
 			w.Moving = false
 			a.Workloads = []status.Workload{w}
-		}), func(r *row) { r.Ready, r.Replicas = 2, 3 }},
+		}), func(r *dashboard.Row) { r.Ready, r.Replicas = 2, 3 }},
 		"without steps": {app(func(a *status.App) { a.Workloads = []status.Workload{{Moving: true, Replicas: 3, Ready: 3}} }),
-			func(r *row) { r.Ready, r.Replicas = 3, 3 }},
+			func(r *dashboard.Row) { r.Ready, r.Replicas = 3, 3 }},
 		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }),
-			func(r *row) {
+			func(r *dashboard.Row) {
 				r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 3, "step 1", 40, 20, 3, 4
 			}},
 		"an unread workload": {app(func(a *status.App) {
 			w := moving(1, 3, 40, 0)
 			w.Unread, w.Ready, w.RealWeight = true, 0, 0
 			a.Workloads = []status.Workload{w}
-		}), func(r *row) { r.Step, r.Of, r.Name, r.Weight = 2, 3, "step 1", 40 }},
+		}), func(r *dashboard.Row) { r.Step, r.Of, r.Name, r.Weight = 2, 3, "step 1", 40 }},
 		"pods of two versions": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{{Replicas: 3, Ready: 4, Revisions: []status.Revision{{Desired: 1}, {Desired: 3}}}}
-		}), func(r *row) { r.Ready, r.Replicas = 4, 4 }},
+		}), func(r *dashboard.Row) { r.Ready, r.Replicas = 4, 4 }},
 		"the one that is behind": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{moving(2, 3, 60, 0), moving(1, 5, 500, 1000), moving(1, 2, 90, 0), moving(4, 9, 1, 0)}
-		}), func(r *row) {
+		}), func(r *dashboard.Row) {
 			r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 5, "step 1", 50, 250, 8, 12
 		}},
 		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }),
-			func(r *row) { r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, "", 100, 50, 2, 3 }},
+			func(r *dashboard.Row) {
+				r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, "", 100, 50, 2, 3
+			}},
 	} {
-		want := row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2, Name: "no steps",
+		want := dashboard.Row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2, Name: "no steps",
 			Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
 		c.want(&want)
-		compare.CheckNamed(t, name, want, rowOf(c.a))
+		compare.CheckNamed(t, name, want, dashboard.RowOf(c.a))
 	}
 }
 
@@ -547,21 +535,21 @@ func TestSamples(t *testing.T) {
 		{Role: "canary", Ready: 1}, {Role: "preview", Ready: 2}, {Role: "stable", Ready: 4}, {Role: "active", Ready: 8}, {Ready: 16},
 	}
 	a.Workloads = append(a.Workloads, status.Workload{Workload: "shop/other", Strategy: "plain"})
-	var none *moves
-	m := none.add(at, a)
-	compare.Check(t, map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy())
+	var none *dashboard.Moves
+	m := none.Add(at, a)
+	compare.Check(t, map[string][]dashboard.Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.Copy())
 	rest := a
 	rest.Release = nil
-	compare.CheckNamed(t, "an app at rest has samples", false, none.add(at, rest) != nil)
-	m = m.add(at.Add(time.Second), rest)
+	compare.CheckNamed(t, "an app at rest has samples", false, none.Add(at, rest) != nil)
+	m = m.Add(at.Add(time.Second), rest)
 	rest.Workloads = append([]status.Workload{}, rest.Workloads...)
 	rest.Workloads[0].Replicas = 9
-	m = m.add(at.Add(2*time.Second), rest)
-	if list := m.copy()["shop/shop"]; len(list) != 2 || list[1].Old != 28 || !m.last.Equal(at.Add(time.Second)) {
-		t.Errorf("after the release: %+v, last %v", list, m.last)
+	m = m.Add(at.Add(2*time.Second), rest)
+	if list := m.Copy()["shop/shop"]; len(list) != 2 || list[1].Old != 28 || !m.Last().Equal(at.Add(time.Second)) {
+		t.Errorf("after the release: %+v, last %v", list, m.Last())
 	}
 	a.Release = &status.Release{Hash: "h1-3333333333"}
-	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
+	compare.CheckNamed(t, "samples of the next release", 1, len(m.Add(at.Add(3*time.Second), a).Copy()["shop/shop"]))
 }
 
 // TestUnknownApp checks that an unknown app's page has status 404, a link to all apps, and links to apps with similar names.
@@ -592,7 +580,7 @@ func TestFirstPaint(t *testing.T) {
 		apps[i] = a
 	}
 	url, board := boardOf(t, apps...)
-	whole, _, _, _ := board.since(0)
+	whole, _, _, _ := board.Since(0)
 	data, err := json.Marshal(whole)
 	must(t, err)
 	total := len(data)

@@ -1,4 +1,4 @@
-package dashboard
+package dashboard_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // await waits until a condition holds, for at most a minute.
@@ -29,25 +30,25 @@ func await(t *testing.T, what string, holds func() bool) {
 func TestFeedShowsProblems(t *testing.T) {
 	url, board := boardOf(t, appOf("shop", rollout.Healthy, 0))
 	must(t, board.Show(time.Now(), "no pass yet", nil, nil))
-	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
+	f := dashboard.NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
 	poll := func(problem string) { f.Tell(report.Report{Problem: &problem, Staged: problem != ""}) }
 	poll("")
-	compare.CheckNamed(t, "updates for a poll without a problem", 0, len(f.news))
+	compare.CheckNamed(t, "updates for a poll without a problem", 0, f.News())
 	go f.Run(t.Context(), time.Now)
 	for _, problem := range []string{"fetch: no route;\napps/No_Name: is not a name", ""} {
 		poll(problem)
 		await(t, "the note "+problem, func() bool { return board.Listing().Note == problem })
 		_, page := get(t, url+"/plain")
 		compare.CheckNamed(t, "the plain page has the note", problem != "", strings.Contains(page, "is not a name"))
-		detail, _, _ := board.app("shop")
+		detail, _, _ := board.App("shop")
 		compare.CheckNamed(t, "the note on the app's page", problem, detail.Board)
 		compare.CheckNamed(t, "stages", problem != "", board.Staged.Load())
 	}
 }
 
 func TestFeed(t *testing.T) {
-	board := NewBoard("test", "")
-	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
+	board := dashboard.NewBoard("test", "")
+	f := dashboard.NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
 	look := func(name string, phase rollout.Phase, err error) report.App {
 		return report.App{Cluster: "test", Err: err, Input: strategies.Input{
 			App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase},

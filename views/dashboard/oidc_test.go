@@ -1,21 +1,25 @@
-package dashboard
+package dashboard_test
 
 import (
 	"crypto/rand"
 	"crypto/rsa"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/oidctest"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-func oidcOffice(t *testing.T, p *oidctest.Provider) (*office, *OIDC) {
+func oidcOffice(t *testing.T, p *oidctest.Provider) (*office, *dashboard.OIDC) {
 	t.Helper()
-	config := &OIDC{Issuer: p.URL, ClientID: "dash", Secret: "s3cret", Scopes: []string{"groups"}}
+	config := &dashboard.OIDC{Issuer: p.URL, ClientID: "dash", Secret: "s3cret", Scopes: []string{"groups"}}
 	o := newOffice(t, config)
 	config.URL = o.URL
 	return o, config
@@ -107,7 +111,7 @@ func TestOIDCFlowIsBound(t *testing.T) {
 	mallory.wants(400, "a second sign-in", http.MethodGet, back, "")
 	late := o.visitor()
 	back = begin(late)
-	o.now = o.now.Add(flowTime)
+	o.now = o.now.Add(10 * time.Minute)
 	late.wants(400, "a sign-in that took too long", http.MethodGet, back, "")
 	o.visitor().wants(400, "an error without a flow", http.MethodGet, "/oidc/callback?error=access_denied&state=x", "")
 }
@@ -121,4 +125,33 @@ func TestOIDCProviderThatIsAway(t *testing.T) {
 		t.Errorf("answers %d %v", code, answer)
 	}
 	o.visitor().signIn().promotes(200, "with a token meanwhile")
+}
+
+// TestCookiesOfASecureDashboard checks that Options.Secure gives all cookies the attribute Secure.
+func TestCookiesOfASecureDashboard(t *testing.T) {
+	p := oidctest.New(t)
+	token, digest := dashboard.NewToken()
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	must(t, os.WriteFile(file, []byte(rulesWith(digest)), 0o600))
+	server, _ := serve(t, dashboard.Options{Access: &dashboard.Access{File: file}, Actor: &fakeActor{}, Secure: true,
+		OIDC: &dashboard.OIDC{Issuer: p.URL, ClientID: "dash", URL: "https://rollouts.example.com"}})
+	jar, _ := cookiejar.New(nil)
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := func(method, path, body string) {
+		t.Helper()
+		req, _ := http.NewRequest(method, server.URL+path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(req)
+		must(t, err)
+		_ = res.Body.Close()
+		if len(res.Cookies()) == 0 {
+			t.Fatalf("%s %s sets no cookie: %s", method, path, res.Status)
+		}
+		for _, c := range res.Cookies() {
+			compare.CheckNamed(t, path+": the cookie "+c.Name+" is secure, and for HTTP only", [2]bool{true, true}, [2]bool{c.Secure, c.HttpOnly})
+		}
+	}
+	ask(http.MethodPost, "/api/v1/session", `{"token": "`+token+`"}`)
+	ask(http.MethodGet, "/oidc/start", "")
+	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -14,9 +13,16 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/internal/oidctest"
 	"gitrollout.dev/gitrollout/rollout"
 )
+
+// must fails the test and ends it if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestASealIsForOnePurpose checks that open refuses a value that was sealed for another purpose. For example, every
 // visitor can get the cookie of a sign-in in progress, which must not be accepted as a session.
@@ -54,35 +60,6 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%q counts: %+v, %v", text, got, err)
 		}
 	})
-}
-
-// TestCookiesOfASecureDashboard checks that Options.Secure gives all cookies the attribute Secure.
-func TestCookiesOfASecureDashboard(t *testing.T) {
-	p := oidctest.New(t)
-	token, digest := NewToken()
-	file := filepath.Join(t.TempDir(), "access.yaml")
-	must(t, os.WriteFile(file, []byte(rulesWith(digest)), 0o600))
-	server, _ := serve(t, Options{Access: &Access{File: file}, Actor: &fakeActor{}, Secure: true,
-		OIDC: &OIDC{Issuer: p.URL, ClientID: "dash", URL: "https://rollouts.example.com"}})
-	jar, _ := cookiejar.New(nil)
-	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	ask := func(method, path, body string) {
-		t.Helper()
-		req, _ := http.NewRequest(method, server.URL+path, strings.NewReader(body))
-		req.Header.Set("Content-Type", "application/json")
-		res, err := client.Do(req)
-		must(t, err)
-		_ = res.Body.Close()
-		if len(res.Cookies()) == 0 {
-			t.Fatalf("%s %s sets no cookie: %s", method, path, res.Status)
-		}
-		for _, c := range res.Cookies() {
-			compare.CheckNamed(t, path+": the cookie "+c.Name+" is secure, and for HTTP only", [2]bool{true, true}, [2]bool{c.Secure, c.HttpOnly})
-		}
-	}
-	ask(http.MethodPost, "/api/v1/session", `{"token": "`+token+`"}`)
-	ask(http.MethodGet, "/oidc/start", "")
-	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }
 
 // TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. If the user has
@@ -123,7 +100,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 // is no digest. No person may have the empty token.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
-	f.Add(rulesWith(digest))
+	f.Add("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople: [{name: a, email: b@c, token: '" + digest +
+		"', apps: ['*'], verbs: [promote]}]\n")
 	f.Add("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople: [{name: a, email: b, apps: ['*'], verbs: [undo]}]\n")
 	f.Add("kind: DashboardAccess")
 	f.Add("people: {}")
@@ -142,4 +120,20 @@ func FuzzAccessFile(f *testing.F) {
 		_, known := r.byToken("")
 		compare.CheckNamed(t, "the empty token belongs to a person", false, known)
 	})
+}
+
+// TestSamplesAreOfChanges checks that a sample is added only if a number in it differs from the last sample.
+func TestSamplesAreOfChanges(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	list := appended(nil, Sample{At: noon})
+	for i, next := range []Sample{{Weight: 1}, {Real: 1}, {New: 1}, {Old: 1}, {Want: 1}} {
+		next.At = noon.Add(time.Duration(i) * time.Second)
+		if list = appended(list, next); len(list) != i+2 {
+			t.Fatalf("%d samples, and %+v is one more", len(list), next)
+		}
+		next.At = next.At.Add(time.Millisecond)
+		if list = appended(list, next); len(list) != i+2 {
+			t.Fatalf("%+v is added twice", next)
+		}
+	}
 }

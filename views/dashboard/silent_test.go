@@ -1,4 +1,4 @@
-package dashboard
+package dashboard_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -17,7 +18,7 @@ import (
 // at most 1 MiB for each client, even after the apps have changed 20 times.
 func TestSilentReadersCostLittle(t *testing.T) {
 	const apps, readers, most = 2000, 60, 1 << 20 // most is the number of bytes for each reader
-	board := NewBoard("prod", "")
+	board := dashboard.NewBoard("prod", "")
 	change := func(weight int) {
 		all := make([]status.App, apps)
 		for i := range all {
@@ -26,7 +27,8 @@ func TestSilentReadersCostLittle(t *testing.T) {
 		show(t, board, all)
 	}
 	change(1)
-	s, err := New(Options{Board: board, Records: fakeRecords{}, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	s, err := dashboard.New(dashboard.Options{Board: board, Records: fakeRecords{},
+		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	must(t, err)
 	listener := &narrow{}
 	server := httptest.NewUnstartedServer(s)

@@ -1,4 +1,4 @@
-package dashboard
+package dashboard_test
 
 import (
 	"compress/gzip"
@@ -16,6 +16,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -69,7 +70,7 @@ func TestFleetOfStages(t *testing.T) {
 			a.Phase, a.Reason = rollout.Degraded, "error-rate is Failed"
 		}
 	})
-	server, board := serve(t, Options{Fleet: answers(fleet, nil)})
+	server, board := serve(t, dashboard.Options{Fleet: answers(fleet, nil)})
 	url := server.URL + "/api/v1/fleet"
 	res, body := ask(t, url)
 	compare.CheckNamed(t, "without fleet.yaml", []any{404, true}, []any{res.StatusCode, strings.Contains(body, "does not exist")})
@@ -100,7 +101,7 @@ func TestFleetOfStages(t *testing.T) {
 	res, body = ask(t, url, "If-None-Match", res.Header.Get("ETag"))
 	compare.CheckNamed(t, "the newest answer", []any{304, ""}, []any{res.StatusCode, body})
 
-	server, board = serve(t, Options{Fleet: answers(status.Fleet{}, errors.New("git: unreachable"))})
+	server, board = serve(t, dashboard.Options{Fleet: answers(status.Fleet{}, errors.New("git: unreachable"))})
 	board.Staged.Store(true)
 	res, body = ask(t, server.URL+"/api/v1/fleet")
 	compare.CheckNamed(t, "without Git", []any{502, `{"error":"git: unreachable"}` + "\n"}, []any{res.StatusCode, body})
@@ -143,7 +144,7 @@ func TestLargeFleet(t *testing.T) {
 		fleet.Apps = append(fleet.Apps, app)
 	}
 	fleet.Apps[599].Stages["edge"][0].Phase = rollout.Degraded
-	server, board := serve(t, Options{Fleet: answers(fleet, nil)})
+	server, board := serve(t, dashboard.Options{Fleet: answers(fleet, nil)})
 	board.Staged.Store(true)
 	res, body := ask(t, server.URL+"/api/v1/fleet", "Accept-Encoding", "gzip")
 	z, err := gzip.NewReader(strings.NewReader(body))

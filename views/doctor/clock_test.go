@@ -1,4 +1,4 @@
-package doctor
+package doctor_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 // dated returns a server that sends the given text in the header Date.
@@ -22,22 +23,22 @@ func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
 		date string
-		want Health
+		want doctor.Health
 	}{
-		"right":       {here.Format(http.TimeFormat), Healthy},
-		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), Warning},
-		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), Problem},
-		"a second":    {here.Add(-4 * time.Second).Format(http.TimeFormat), Healthy},
-		"5 s":         {here.Add(-5 * time.Second).Format(http.TimeFormat), Warning},
-		"5 s ahead":   {here.Add(4 * time.Second).Format(http.TimeFormat), Warning},
-		"59 s":        {here.Add(-59 * time.Second).Format(http.TimeFormat), Warning},
-		"a minute":    {here.Add(-60 * time.Second).Format(http.TimeFormat), Problem},
-		"no date":     {"never", Unknown},
+		"right":       {here.Format(http.TimeFormat), doctor.Healthy},
+		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), doctor.Warning},
+		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), doctor.Problem},
+		"a second":    {here.Add(-4 * time.Second).Format(http.TimeFormat), doctor.Healthy},
+		"5 s":         {here.Add(-5 * time.Second).Format(http.TimeFormat), doctor.Warning},
+		"5 s ahead":   {here.Add(4 * time.Second).Format(http.TimeFormat), doctor.Warning},
+		"59 s":        {here.Add(-59 * time.Second).Format(http.TimeFormat), doctor.Warning},
+		"a minute":    {here.Add(-60 * time.Second).Format(http.TimeFormat), doctor.Problem},
+		"no date":     {"never", doctor.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := dated(t, tt.date)
-			var e Examination
-			Clock(t.Context(), &e, "clock.git", "the server", server.Client(), server.URL, func() time.Time { return here })
+			var e doctor.Examination
+			doctor.Clock(t.Context(), &e, "clock.git", "the server", server.Client(), server.URL, func() time.Time { return here })
 			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
 				t.Errorf("%+v, want %s", e.Findings, tt.want)
 			}
@@ -52,19 +53,19 @@ func TestClockOfASlowServer(t *testing.T) {
 	server := dated(t, at.Format(http.TimeFormat))
 	clock := at.Add(-50 * time.Second)
 	now := func() time.Time { clock = clock.Add(20 * time.Second); return clock }
-	var e Examination
+	var e doctor.Examination
 	for _, address := range []string{server.URL, "http://127.0.0.1:1"} {
-		Clock(t.Context(), &e, "clock.git", "the server", server.Client(), address, now)
+		doctor.Clock(t.Context(), &e, "clock.git", "the server", server.Client(), address, now)
 	}
 	const apart = "the clocks of this machine and of the server are 21s apart"
-	if len(e.Findings) != 2 || e.Findings[0].Message != apart || e.Findings[1].Status != Unknown {
+	if len(e.Findings) != 2 || e.Findings[0].Message != apart || e.Findings[1].Status != doctor.Unknown {
 		t.Errorf("%+v", e.Findings)
 	}
 }
 
 // TestAFindingIsOneLine checks that a finding's message has no newlines, tabs or terminal escape sequences.
 func TestAFindingIsOneLine(t *testing.T) {
-	var e Examination
-	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))
+	var e doctor.Examination
+	e.Add("cluster", doctor.Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))
 	compare.Check(t, "it does not answer: first second ]0;owned", e.Findings[0].Message)
 }

@@ -1,4 +1,4 @@
-package doctor
+package doctor_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 // brokenTree is a commit in which each path is a file. The file "bad" cannot be read.
@@ -37,13 +38,13 @@ func TestAppOf(t *testing.T) {
 		"without stages": {rollout.State{Phase: rollout.Healthy, Source: "c1"}, true},
 		"adopted":        {rollout.State{Phase: rollout.Healthy, Source: "c1", Stable: &rollout.Release{Hash: "h1-1"}}, true},
 	} {
-		compare.CheckNamed(t, name+": known", c.want, AppOf(branch, rollout.App{Name: "shop"}, c.state, nil).Known)
+		compare.CheckNamed(t, name+": known", c.want, doctor.AppOf(branch, rollout.App{Name: "shop"}, c.state, nil).Known)
 	}
-	readable := AppOf(branch, rollout.App{Name: "shop"}, rollout.State{}, &rollout.Render{Unopened: []string{"good"}})
+	readable := doctor.AppOf(branch, rollout.App{Name: "shop"}, rollout.State{}, &rollout.Render{Unopened: []string{"good"}})
 	compare.Check(t, map[string][]byte{"good": []byte("good")}, readable.Encrypted)
-	var e Examination
-	broken := AppOf(branch, rollout.App{Name: "shop"}, rollout.State{}, &rollout.Render{Unopened: []string{"good", "bad"}})
-	Cluster{Apps: []App{broken}}.examineKeys(t.Context(), &e, clients{})
-	compare.Check(t, []Finding{{Check: "cluster.keys", Status: Problem,
+	var e doctor.Examination
+	broken := doctor.AppOf(branch, rollout.App{Name: "shop"}, rollout.State{}, &rollout.Render{Unopened: []string{"good", "bad"}})
+	doctor.Cluster{Apps: []doctor.App{broken}}.ExamineKeys(t.Context(), &e)
+	compare.Check(t, []doctor.Finding{{Check: "cluster.keys", Status: doctor.Problem,
 		Message: "encrypted files of shop: read bad: the object is missing"}}, e.Findings)
 }

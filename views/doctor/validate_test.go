@@ -1,4 +1,4 @@
-package doctor
+package doctor_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
+	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 const (
@@ -118,11 +119,11 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}), nil)
+			got, err := doctor.Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var r Report
+			var r doctor.Report
 			r.Add(got)
 			var lines []string
 			for _, e := range got.Errors {

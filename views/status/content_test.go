@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // contentOf returns the render of an app without Rollout documents. A hook Job runs before each release, and another
@@ -111,7 +112,7 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			compare.Check(t, c.want, strings.Join(Of(in, "prod", nil).Warnings, "; "))
+			compare.Check(t, c.want, strings.Join(status.Of(in, "prod", nil).Warnings, "; "))
 		})
 	}
 }
@@ -122,7 +123,7 @@ func TestOfNoPods(t *testing.T) {
 	live := in.Observed.Workloads[web]
 	live.Replicas, live.Revisions[0].Desired, live.Revisions[0].Pods, live.Revisions[0].ReadySince = 0, 0, 0, nil
 	in.Observed.Workloads[web] = live
-	if all := Of(in, "prod", nil).Workloads[0].Revisions; len(all) != 1 || !all[0].Current {
+	if all := status.Of(in, "prod", nil).Workloads[0].Revisions; len(all) != 1 || !all[0].Current {
 		t.Errorf("%+v", all)
 	}
 }
@@ -206,7 +207,7 @@ func TestOfContent(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			compare.Check(t, c.want, inLines(Of(in, "prod", nil)))
+			compare.Check(t, c.want, inLines(status.Of(in, "prod", nil)))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // TestWaitForCohort checks the status of an app that waits for its cohort: the app stays Healthy, waits without an error, and offers the
@@ -31,23 +32,25 @@ func TestWaitForCohort(t *testing.T) {
 				Message: "release " + string(head.Release()) + " of c2 by Ann waits for cohort 2 of 3 (base/web.yaml)"}},
 	}
 	in.Answers.Healed = new(true)
-	a := Of(in, "prod", nil)
+	a := status.Of(in, "prod", nil)
 	compare.CheckNamed(t, "phase", rollout.Healthy, a.Phase)
 	compare.CheckNamed(t, "waiting", in.Entry.Waits, a.Waiting)
 	compare.CheckNamed(t, "a user is needed", false, a.NeedsPerson())
-	enters := func(n Next) bool { return strings.HasSuffix(n.Command, "gitrollout promote shop --through entry") }
+	enters := func(n status.Next) bool {
+		return strings.HasSuffix(n.Command, "gitrollout promote shop --through entry")
+	}
 	if !slices.ContainsFunc(a.Next, enters) || a.HeldText() != "waiting" || a.Coming == nil || a.Coming.Hash != head.Release() {
 		t.Errorf("next %+v, %s, coming %+v", a.Next, a.HeldText(), a.Coming)
 	}
 	in.Entry.Held, in.Entry.Hold = rollout.HeldStage, "an approval for stage prod: gitrollout promote shop --through entry"
 	in.State.Held = &rollout.Held{Reason: rollout.HeldStage, Commit: "c2", Message: in.Entry.Message()}
 	for _, branch := range []string{"gitrollout/promote/prod/shop", "gitrollout/promote/prod/@c2"} {
-		a = Of(in, "prod", map[string]string{branch: "c3"})
-		if !slices.ContainsFunc(a.Next, func(n Next) bool { return n.Branch == branch }) || !slices.ContainsFunc(a.Next, enters) {
+		a = status.Of(in, "prod", map[string]string{branch: "c3"})
+		if !slices.ContainsFunc(a.Next, func(n status.Next) bool { return n.Branch == branch }) || !slices.ContainsFunc(a.Next, enters) {
 			t.Errorf("with %s: next %+v", branch, a.Next)
 		}
 	}
 	in.State.Held = &rollout.Held{Reason: rollout.HeldCohort, Commit: "c2", Message: in.Entry.Message()}
 	in.State.Held.Reason, in.Entry.Asks = rollout.HeldShared, true
-	compare.CheckNamed(t, "a user is needed, when the change has stopped", true, Of(in, "prod", nil).NeedsPerson())
+	compare.CheckNamed(t, "a user is needed, when the change has stopped", true, status.Of(in, "prod", nil).NeedsPerson())
 }

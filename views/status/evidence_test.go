@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // tested returns the record of a sequential test of 1240 and 4960 requests with the given evidence.
@@ -78,13 +79,13 @@ func TestEvidence(t *testing.T) {
 	} {
 		c.of.Metric = "errors"
 		runs := []rollout.AnalysisRun{{Name: "web/step-2", Release: "h1-2", Metrics: []rollout.MetricProgress{c.of}}}
-		all := Analyses(runs, []rollout.Metric{{Name: "errors"}, c.spec})
+		all := status.Analyses(runs, []rollout.Metric{{Name: "errors"}, c.spec})
 		data, err := json.Marshal(all[0].Metrics[0].Evidence)
 		compare.CheckNamed(t, name, nil, err)
 		compare.CheckNamed(t, name, c.want, string(data))
 		data, err = json.Marshal(all)
 		compare.CheckNamed(t, name, nil, err)
-		var again []Analysis
+		var again []status.Analysis
 		compare.CheckNamed(t, name, nil, json.Unmarshal(data, &again))
 		compare.CheckNamed(t, name+", read again", all, again)
 	}
@@ -92,7 +93,7 @@ func TestEvidence(t *testing.T) {
 
 // TestDifferencesInWords checks that a narrow interval has more decimal places than a wide interval.
 func TestDifferencesInWords(t *testing.T) {
-	for want, d := range map[string]Difference{
+	for want, d := range map[string]status.Difference{
 		"+31 points (−5 to +71)":                          {Difference: 0.31, Low: -0.05, High: 0.71},
 		"+0.31 points (−0.05 to +0.71)":                   {Difference: 0.0031, Low: -0.0005, High: 0.0071},
 		"above 0.25: +0.0031 points (−0.0005 to +0.0071)": {Bound: 0.25, Difference: 3.1e-5, Low: -5e-6, High: 7.1e-5},
@@ -143,10 +144,10 @@ func TestSeen(t *testing.T) {
 		if c.change != nil {
 			c.change(&in)
 		}
-		known, of := strategies.Known{}, Of(in, "prod", nil)
-		seen := of.seen(known)
+		known, of := strategies.Known{}, status.Of(in, "prod", nil)
+		seen := of.Seen(known)
 		n := len(known)
-		compare.CheckNamed(t, name+", again", seen, of.seen(known))
+		compare.CheckNamed(t, name+", again", seen, of.Seen(known))
 		compare.CheckNamed(t, name+", settings", n, len(known))
 		for i, want := range c.want {
 			sees := seen.Analyses[i].Metrics[0].Sees

@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // TestFleetOf checks each cluster's version and wait, from records alone: soaking, in flight, waiting for the stage before, held by an
@@ -27,20 +28,20 @@ func TestFleetOf(t *testing.T) {
 	soaks, sick := calm(v3), calm(v3)
 	soaks.SoaksSince = v3.Since
 	sick.Unhealthy = "Deployment shop/web: 0 pods are ready"
-	reads := func(s rollout.State) ClusterRecords {
-		return ClusterRecords{States: map[string]*rollout.State{"shop": &s}}
+	reads := func(s rollout.State) status.ClusterRecords {
+		return status.ClusterRecords{States: map[string]*rollout.State{"shop": &s}}
 	}
 	f := &rollout.Fleet{Freeze: &rollout.Freeze{Reason: "holidays", Until: noon.Add(time.Hour)}, Stages: []rollout.Stage{
 		{Name: "dev", Clusters: []string{"dev"}},
 		{Name: "staging", Clusters: []string{"eu", "us", "za"}, Soak: time.Hour},
 		{Name: "prod", Clusters: []string{"p1", "p2", "p3", "p4"}},
 	}}
-	records := map[string]ClusterRecords{
+	records := map[string]status.ClusterRecords{
 		"dev": reads(soaked), "eu": reads(soaks), "us": reads(flight), "za": reads(sick), "p1": reads(waits), "p2": reads(held),
 		"p3": reads(rollout.State{}), "lab": {States: map[string]*rollout.State{"lone": &plain}},
 		"p4": {States: map[string]*rollout.State{"shop": nil}, Problem: "state branch p4 does not exist"},
 	}
-	got := FleetOf(f, records, noon)
+	got := status.FleetOf(f, records, noon)
 	var seen []string
 	for _, a := range got.Apps {
 		for _, stage := range got.Stages {

@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func TestJudge(t *testing.T) {
@@ -17,9 +18,9 @@ func TestJudge(t *testing.T) {
 	}
 	old, now, newer := build("h1-old", "old"), build("h1-now", "now"), build("h1-newer", "newer")
 	oldRelease, release := &rollout.Release{Hash: old.Release()}, &rollout.Release{Hash: now.Release(), Commit: "1234567890"}
-	ask := Goal{Until: "healthy", Hash: now.Release(), Digest: "now", Commit: "abcdef0123"}
-	byHash := Goal{Until: "healthy", Hash: now.Release()}
-	until := func(what string) Goal { g := ask; g.Until = what; return g }
+	ask := status.Goal{Until: "healthy", Hash: now.Release(), Digest: "now", Commit: "abcdef0123"}
+	byHash := status.Goal{Until: "healthy", Hash: now.Release()}
+	until := func(what string) status.Goal { g := ask; g.Until = what; return g }
 	look := func(head, source *rollout.Render, s rollout.State) strategies.Input {
 		s.Source = "abcdef0123"
 		return strategies.Input{Head: strategies.Head{Render: head, Commit: rollout.Commit{ID: "head"}}, Source: source, State: s}
@@ -36,7 +37,7 @@ func TestJudge(t *testing.T) {
 	moving := func(phase rollout.Phase) rollout.State {
 		return rollout.State{Phase: phase, Stable: oldRelease, Release: release}
 	}
-	unreadable := Goal{Until: "started"} // the newest commit cannot be rendered
+	unreadable := status.Goal{Until: "started"} // the newest commit cannot be rendered
 	byNoHash := look(nil, old, rollout.State{Phase: rollout.Healthy, Stable: &rollout.Release{}, Release: &rollout.Release{}})
 	byNoHash.Head.Err = broken.Head.Err
 	olderInFlight := broken
@@ -48,7 +49,7 @@ func TestJudge(t *testing.T) {
 
 	const waits = "waits"
 	for name, c := range map[string]struct {
-		goal Goal
+		goal status.Goal
 		in   strategies.Input
 		want string // the exit code of "gitrollout status", or "waits" while the command waits
 	}{
@@ -86,15 +87,15 @@ func TestJudge(t *testing.T) {
 		"for paused, with older content":  {until("paused"), look(now, build("h1-now", "before"), moving(rollout.Paused)), waits},
 		"for started":                     {until("started"), look(now, now, moving(rollout.Progressing)), "0"},
 		"for started, with older content": {until("started"), look(now, build("h1-now", "before"), moving(rollout.Progressing)), waits},
-		"for started, by hash": {Goal{Until: "started", Hash: now.Release()},
+		"for started, by hash": {status.Goal{Until: "started", Hash: now.Release()},
 			look(newer, build("h1-now", "before"), moving(rollout.Progressing)), "0"},
-		"for started, without Rollout documents": {Goal{Until: "started", Digest: "plain"},
+		"for started, without Rollout documents": {status.Goal{Until: "started", Digest: "plain"},
 			look(build("", "plain"), now, moving(rollout.Progressing)), waits},
 		"for started, and it is not well": {until("started"),
 			look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
 		"for started, and the branch cannot be built": {unreadable, olderInFlight, "8"},
 		"and neither version has a hash":              {unreadable, byNoHash, "8"},
-		"for healthy, and the branch cannot be built": {Goal{Until: "healthy"}, byNoHash, "8"},
+		"for healthy, and the branch cannot be built": {status.Goal{Until: "healthy"}, byNoHash, "8"},
 		"for started, and the new content is refused": {until("started"), refused, "8"},
 		"for degraded": {until("degraded"),
 			look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
@@ -102,11 +103,11 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := c.goal.Judge(c.in)
-			got := map[Ending]string{NotYet: waits, Reached: "0", Missed: "6", Stuck: "8"}[v.Ending]
+			got := map[status.Ending]string{status.NotYet: waits, status.Reached: "0", status.Missed: "6", status.Stuck: "8"}[v.Ending]
 			compare.CheckNamed(t, v.Text, c.want, got)
 		})
 	}
-	for want, v := range map[string]Verdict{
+	for want, v := range map[string]status.Verdict{
 		"held: broken":              unreadable.Judge(byNoHash),
 		"held: line 3 is bad":       until("started").Judge(refused),
 		"up to date with abcdef0":   until("started").Judge(look(now, now, moving(rollout.Progressing))),

@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // TestNextOfHooks checks the suggested commands for a hook Job that is running, or that has failed and stopped its
@@ -36,7 +37,7 @@ func TestNextOfHooks(t *testing.T) {
 		"held otherwise": {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
 		"none":           {rollout.State{}, ""},
 	} {
-		got := rollout.Mapped(nextOfHooks(c.s, nil), func(n Next) string { return n.Command })
+		got := rollout.Mapped(status.NextOfHooks(c.s, nil), func(n status.Next) string { return n.Command })
 		compare.CheckNamed(t, name, c.want, strings.Join(got, "\n"))
 	}
 }

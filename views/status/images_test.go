@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // TestImagesText checks the text of a version's images beside the images of another version.
@@ -18,7 +19,7 @@ func TestImagesText(t *testing.T) {
 		{"web", "web:v1", "web"}, {"site:v1", "web:v1", "site:v1"}, {"web:v1 proxy:1", "web:v1 proxy:1", "web:v1"},
 		{"web:v1", "", "web:v1"}, {"", "web:v1", ""},
 	} {
-		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, imagesText(strings.Fields(c.images), strings.Fields(c.other)))
+		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, status.ImagesText(strings.Fields(c.images), strings.Fields(c.other)))
 	}
 }
 
@@ -30,21 +31,21 @@ func TestImagesOfAnOlderRecord(t *testing.T) {
 	in.Head.Render.Objects = []rollout.Object{{"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"name": "web", "namespace": "shop", "labels": map[string]any{"team": "pay"}},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}}
-	a := Of(in, "prod", nil)
+	a := status.Of(in, "prod", nil)
 	compare.Check(t, "web:v1 → v2", a.ImagesText())
 	compare.Check(t, map[string]string{"team": "pay"}, a.Labels)
 	container["image"] = "web:v3" // the render of a newer commit
 	in.Head.Render.Commit.ID, in.Source = "c3", nil
-	compare.Check(t, "web:v1", imagesText(Of(in, "prod", nil).Stable.Images, nil))
-	compare.Check(t, 0, len(Of(in, "prod", nil).Release.Images))
+	compare.Check(t, "web:v1", status.ImagesText(status.Of(in, "prod", nil).Stable.Images, nil))
+	compare.Check(t, 0, len(status.Of(in, "prod", nil).Release.Images))
 }
 
 // TestRejectedAuthor checks that a rejected version has an author and a subject only if it was rejected at the head's commit.
 func TestRejectedAuthor(t *testing.T) {
 	in := paused()
 	reject(&in)
-	rejected := Of(in, "prod", nil).Rejected
+	rejected := status.Of(in, "prod", nil).Rejected
 	compare.Check(t, "Ann <ann@example.com>, "+in.Head.Render.Commit.Subject, rejected.Author+", "+rejected.Subject)
 	in.State.Rejected[0].Commit = "c1" // the head is a newer commit, with the same version
-	compare.Check(t, "", Of(in, "prod", nil).Rejected.Author)
+	compare.Check(t, "", status.Of(in, "prod", nil).Rejected.Author)
 }

@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func place(id string, cohort int) rollout.Place {
@@ -35,30 +36,30 @@ func TestSharedOf(t *testing.T) {
 		in := strategies.Input{Place: &here, State: rollout.State{Phase: rollout.Healthy, Entered: &rollout.Entered{At: at, Place: here},
 			Stable: &rollout.Release{Hash: "h1-1", Since: at.Add(-time.Hour)}}}
 		change(&in)
-		got := sharedOf(in)
+		got := status.SharedOf(in)
 		if got == nil || got.Place != here || got.State != want && got.State+" again" != want {
 			t.Errorf("%s: %+v", want, got)
 		}
 	}
-	if s := sharedOf(strategies.Input{State: rollout.State{Entered: &rollout.Entered{Place: here}}}); s != nil {
+	if s := status.SharedOf(strategies.Input{State: rollout.State{Entered: &rollout.Entered{Place: here}}}); s != nil {
 		t.Errorf("a former change: %+v", s)
 	}
 }
 
 // TestSharedChanges checks the counts of a listing's changes. A change that all apps run is forgotten.
 func TestSharedChanges(t *testing.T) {
-	var l Listing
-	add := func(n int, s *Shared) {
+	var l status.Listing
+	add := func(n int, s *status.Shared) {
 		for range n {
-			l.Apps = append(l.Apps, App{Shared: s})
+			l.Apps = append(l.Apps, status.App{Shared: s})
 		}
 	}
-	add(210, &Shared{place("5832d1e", 3), "waiting"})
-	add(20, &Shared{place("5832d1e", 2), "waiting"})
-	add(3, &Shared{place("5832d1e", 1), "done"})
-	add(2, &Shared{place("5832d1e", 1), "entered"})
-	add(1, &Shared{place("5832d1e", 1), "rejected"})
-	add(9, &Shared{place("0000000", 1), "done"})
+	add(210, &status.Shared{place("5832d1e", 3), "waiting"})
+	add(20, &status.Shared{place("5832d1e", 2), "waiting"})
+	add(3, &status.Shared{place("5832d1e", 1), "done"})
+	add(2, &status.Shared{place("5832d1e", 1), "entered"})
+	add(1, &status.Shared{place("5832d1e", 1), "rejected"})
+	add(9, &status.Shared{place("0000000", 1), "done"})
 	add(1, nil)
 	l.SetChanges()
 	if len(l.Changes) != 1 {

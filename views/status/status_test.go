@@ -1,4 +1,4 @@
-package status
+package status_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 var (
@@ -92,7 +93,7 @@ func TestNamespace(t *testing.T) {
 		in := paused()
 		in.App.Namespace = "default"
 		c.change(&in)
-		compare.CheckNamed(t, name, c.want, Of(in, "prod", nil).Namespace)
+		compare.CheckNamed(t, name, c.want, status.Of(in, "prod", nil).Namespace)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestOfAWatch(t *testing.T) {
 	stable := *in.State.Release
 	in.State.Stable = &stable
 	in.State = in.State.AtRest(rollout.Healthy, "")
-	a := Of(in, "prod", nil)
+	a := status.Of(in, "prod", nil)
 	compare.CheckNamed(t, "watch", []any{minute(50), rollout.Hash("h1-1")}, []any{a.Watch.Until, a.Watch.Former.Hash})
 	var next []string
 	for _, n := range a.Next {
@@ -121,7 +122,7 @@ func reject(in *strategies.Input) {
 }
 
 // inLines formats the important fields of an App, one per line.
-func inLines(a App) string {
+func inLines(a status.App) string {
 	var lines []string
 	add := func(label, text string) {
 		if text != "" {
@@ -140,7 +141,7 @@ func inLines(a App) string {
 		add("rejected", string(a.Rejected.Hash)+" "+a.Rejected.Reason)
 	}
 	for _, w := range a.Workloads {
-		steps := rollout.Mapped(w.Steps, func(s Step) string { return strings.TrimSpace(s.Text + " " + s.Status) })
+		steps := rollout.Mapped(w.Steps, func(s status.Step) string { return strings.TrimSpace(s.Text + " " + s.Status) })
 		add(w.Workload, w.Strategy+" "+strings.Join(steps, ", "))
 	}
 	add("waits", a.Waiting)
@@ -304,7 +305,7 @@ func TestOf(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			a := Of(in, "prod", c.proposals)
+			a := status.Of(in, "prod", c.proposals)
 			for _, n := range a.Next { // each suggested gitrollout command must be in a.Actions
 				fits := func(a propose.Action) bool {
 					return strings.HasPrefix(n.Command, "gitrollout "+string(a.Verb)) && a.Full == strings.HasSuffix(n.Command, "--full") &&
@@ -359,7 +360,7 @@ func TestWaysOnAndBack(t *testing.T) {
 			c.change(&in)
 		}
 		var on, back []string
-		for _, n := range Of(in, "prod", nil).Next {
+		for _, n := range status.Of(in, "prod", nil).Next {
 			if command := strings.TrimPrefix(n.Command, "gitrollout "); n.Back {
 				back = append(back, command)
 			} else {
@@ -374,9 +375,9 @@ func TestWaysOnAndBack(t *testing.T) {
 func TestOfFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
-		want   func(*App, *Workload)
+		want   func(*status.App, *status.Workload)
 	}{
-		"pods and weights of the cluster": {func(*strategies.Input) {}, func(a *App, w *Workload) {
+		"pods and weights of the cluster": {func(*strategies.Input) {}, func(a *status.App, w *status.Workload) {
 			w.Replicas, w.Ready, w.Weight, w.RealWeight, w.Moving, w.Routed = 5, 6, 20, 16, true, false
 			w.Revisions = w.Revisions[:2:2]
 			w.Revisions[0].Role, w.Revisions[0].Ready, w.Revisions[0].Pods = "canary", 1, w.Revisions[0].Pods[:1:1]
@@ -387,27 +388,27 @@ func TestOfFields(t *testing.T) {
 		"times and analyses": {func(in *strategies.Input) {
 			in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, func(a *App, w *Workload) {
+		}, func(a *status.App, w *status.Workload) {
 			w.Entered, w.Due, a.Due, a.Analyses = new(minute(1)), new(minute(11)), new(minute(11)), a.Analyses[:1:1]
 		}},
 		"no time without a record": {func(in *strategies.Input) { in.State.Progress[0].Entered = time.Time{} },
-			func(_ *App, w *Workload) { w.Entered = nil }},
+			func(_ *status.App, w *status.Workload) { w.Entered = nil }},
 		"nothing moves without a release": {func(in *strategies.Input) { in.State.Release = nil },
-			func(_ *App, w *Workload) { w.Moving = false }},
+			func(_ *status.App, w *status.Workload) { w.Moving = false }},
 		"of a commit that is not in the cache, its ID": {func(in *strategies.Input) { in.Source = nil },
-			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
+			func(a *status.App, _ *status.Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
 		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
-			func(a *App, _ *Workload) { a.Source = nil }},
+			func(a *status.App, _ *status.Workload) { a.Source = nil }},
 		// The error is not recorded yet. A commit before the head may have caused it.
 		"no commit of an unrecorded error": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
+		}, func(a *status.App, _ *status.Workload) { a.Held.Commit = "" }},
 	} {
 		in := paused()
 		c.change(&in)
-		want := Of(in, "prod", nil)
+		want := status.Of(in, "prod", nil)
 		c.want(&want, &want.Workloads[0])
-		compare.CheckNamed(t, name, want, Of(in, "prod", nil))
+		compare.CheckNamed(t, name, want, status.Of(in, "prod", nil))
 	}
 }
 
@@ -433,19 +434,19 @@ func TestMetrics(t *testing.T) {
 	canary.Steps = append(canary.Steps, rollout.Step{
 		Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("errors", "sum(b)"), page, compared, several,
 			mapping}}})
-	compare.CheckNamed(t, "without analyses", 0, len(Of(in, "prod", nil).Metrics))
+	compare.CheckNamed(t, "without analyses", 0, len(status.Of(in, "prod", nil).Metrics))
 	in.State.Analyses = []rollout.AnalysisRun{{Name: "web/step-2", Metrics: []rollout.MetricProgress{{Metric: "errors"}, {Metric: "web"},
 		{Metric: "compared"}, {Metric: "several"}, {Metric: "mapping"}}}}
 	const limits = "successCondition: result[0] < 0.01; failureLimit: 2"
-	a := Of(in, "prod", nil)
-	compare.Check(t, []Metric{{"errors", "prometheus", "sum(a)", limits}, {"errors", "prometheus", "sum(b)", limits},
+	a := status.Of(in, "prod", nil)
+	compare.Check(t, []status.Metric{{"errors", "prometheus", "sum(a)", limits}, {"errors", "prometheus", "sum(b)", limits},
 		{"web", "web", "", "failureCondition: result > 1; compare: maxIncrease 0.01; failureLimit: -1"},
 		{"compared", "prometheus", "sum(c{pod_template_hash='bbb'})", "compare: maxIncrease 0; failureLimit: 0"},
 		{"compared", "prometheus", "sum(c{pod_template_hash='aaa'})", "compare: maxIncrease 0; failureLimit: 0"},
 		{"several", "datadog", "one", "failureLimit: 0"}, {"several", "datadog", "two", "failureLimit: 0"},
 		{"mapping", "opensearch", `{"term":{"pod":"bbb"}}`, "failureLimit: 0"}}, a.Metrics)
 	in.Observed.Workloads = nil
-	if unread := Of(in, "prod", nil).Metrics; len(unread) != 7 || unread[3].Query != "sum(c{pod_template_hash='{{args.hash}}'})" {
+	if unread := status.Of(in, "prod", nil).Metrics; len(unread) != 7 || unread[3].Query != "sum(c{pod_template_hash='{{args.hash}}'})" {
 		t.Errorf("without the cluster, the metrics are %+v", unread)
 	}
 	data, err := json.Marshal(a)
@@ -485,7 +486,7 @@ func TestElapsedInQueries(t *testing.T) {
 		in.Head.Render.Specs[0].Canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{metric}}
 		in.State.Analyses = []rollout.AnalysisRun{c.run}
 		c.change(&in)
-		compare.Check(t, want, Of(in, "prod", nil).Metrics[0].Query)
+		compare.Check(t, want, status.Of(in, "prod", nil).Metrics[0].Query)
 	}
 }
 
@@ -499,15 +500,15 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	} {
 		in := paused()
 		in.Head.Render.Specs[0].Canary.Steps[1] = step
-		compare.CheckNamed(t, "pods asked", want, Of(in, "prod", nil).Workloads[0].Asked())
+		compare.CheckNamed(t, "pods asked", want, status.Of(in, "prod", nil).Workloads[0].Asked())
 		in.Head.Render.Specs[0].Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
-		compare.CheckNamed(t, "requests asked", "20%", Of(in, "prod", nil).Workloads[0].Asked())
+		compare.CheckNamed(t, "requests asked", "20%", status.Of(in, "prod", nil).Workloads[0].Asked())
 	}
 }
 
 // TestShare checks that a weight is in percent or, if trafficRouting sets the weight of all requests, a fraction of that weight.
 func TestShare(t *testing.T) {
-	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
+	for want, w := range map[string]status.Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		compare.Check(t, want, w.Share(20))
 	}
 }
@@ -515,10 +516,10 @@ func TestShare(t *testing.T) {
 // TestWarnings checks warnings from the render, about objects that were not deleted, and about a promotion file without an effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
-	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
+	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(status.Of(in, "prod", nil).Warnings))
 	in.Head.Render.Warnings, in.State.Kept = []string{"a typo"}, "a volume is kept"
 	in.Promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Author: "Bob <bob@example.com>"}
-	got := Of(in, "prod", nil).Warnings
+	got := status.Of(in, "prod", nil).Warnings
 	if len(got) != 3 || got[0] != "a typo" || got[1] != "a volume is kept" ||
 		!strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
 		t.Errorf("%q", got)
@@ -542,7 +543,7 @@ func TestPlainWorkloads(t *testing.T) {
 	for _, source := range []*rollout.Render{in.Head.Render, nil} {
 		in.Source = source
 		var got []string
-		for _, w := range Of(in, "prod", nil).Workloads {
+		for _, w := range status.Of(in, "prod", nil).Workloads {
 			text := w.Workload + " " + w.Strategy + " " + strings.Repeat("*", w.Ready)
 			for _, r := range w.Revisions {
 				text += " " + r.Name + r.Role
@@ -553,7 +554,7 @@ func TestPlainWorkloads(t *testing.T) {
 		compare.Check(t, want, got)
 	}
 	in.Head.Render, in.Head.Err = nil, errors.New("is broken")
-	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
+	compare.CheckNamed(t, "workloads without a render", 4, len(status.Of(in, "prod", nil).Workloads))
 }
 
 // TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with
@@ -561,21 +562,21 @@ func TestPlainWorkloads(t *testing.T) {
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
-	waits := func(all []Workload) string {
-		text, due := waitingOf(in, App{Workloads: all})
+	waits := func(all []status.Workload) string {
+		text, due := status.WaitingOf(in, status.App{Workloads: all})
 		return fmt.Sprintf("%s until %v", text, due)
 	}
-	for _, all := range [][]Workload{
+	for _, all := range [][]status.Workload{
 		{{Workload: "shop/web", Waiting: "a", Due: &late}, {}, {Workload: "shop/api", Waiting: "b", Due: &soon}},
 		{{Workload: "shop/web", Waiting: "a", Due: &soon}, {Workload: "shop/api", Waiting: "b", Due: &late}},
 	} {
 		compare.Check(t, fmt.Sprint("shop/web: a; shop/api: b until ", soon), waits(all))
 	}
-	same := []Workload{{Workload: "shop/web", Waiting: "a"}, {Workload: "shop/api", Waiting: "b"}, {Workload: "shop/db", Waiting: "a"}}
+	same := []status.Workload{{Workload: "shop/web", Waiting: "a"}, {Workload: "shop/api", Waiting: "b"}, {Workload: "shop/db", Waiting: "a"}}
 	compare.Check(t, "shop/web: a; shop/api: b; shop/db: a until <nil>", waits(same))
 	same[1].Waiting = "a"
 	compare.Check(t, "a until <nil>", waits(same))
-	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
+	compare.Check(t, "a until <nil>", waits([]status.Workload{{Waiting: "a"}}))
 }
 
 // TestOfWhatWasNotRead checks that the JSON has no fields about ready pods or requests if the cluster or the namespace
@@ -584,7 +585,7 @@ func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
 		change(&in)
-		data, err := json.Marshal(Of(in, "prod", nil).Workloads[0])
+		data, err := json.Marshal(status.Of(in, "prod", nil).Workloads[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -612,11 +613,11 @@ func TestOfWhatWasNotRead(t *testing.T) {
 }
 
 func TestNotesAndHeldTexts(t *testing.T) {
-	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
+	l := status.Listing{Apps: []status.App{{App: "a"}, {App: "b"}}}
 	l.SetNote("no cluster")
 	compare.CheckNamed(t, "notes", [3]string{"no cluster", "no cluster", "no cluster"}, [3]string{l.Note, l.Apps[0].Note, l.Apps[1].Note})
-	closed, other := App{Held: &rollout.Held{Reason: rollout.HeldClosed}}, App{Held: &rollout.Held{Reason: "InvalidInput"}}
-	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {
+	closed, other := status.App{Held: &rollout.Held{Reason: rollout.HeldClosed}}, status.App{Held: &rollout.Held{Reason: "InvalidInput"}}
+	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (status.App{}).Waits() {
 		t.Error(closed.HeldText(), other.HeldText())
 	}
 }
@@ -627,34 +628,34 @@ func TestOfCluster(t *testing.T) {
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}
 	fresh := rollout.Revision{Name: "new", Hash: "h1-2", Pods: 1, Desired: 1, ReadySince: since(1), Current: true}
 	gone := rollout.Revision{Name: "gone", Hash: "h1-0"}
-	live := func(held string, complete bool, revisions ...rollout.Revision) Live {
-		return Live{Workload: web, Commit: "c2", Held: held,
+	live := func(held string, complete bool, revisions ...rollout.Revision) status.Live {
+		return status.Live{Workload: web, Commit: "c2", Held: held,
 			Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
 	}
 	aborted := live("", true, fresh)
 	aborted.Observed.BreakGlass = rollout.BreakGlass{Release: "h1-2", Serial: 1, By: "ann", Reason: "v2 burns"}.Encode()
 	const rest = "Unknown: all pods have one version; whether Git has a newer version is not known"
 	for name, c := range map[string]struct {
-		live []Live
+		live []status.Live
 		want string
 	}{
 		"nothing": {nil, rest},
-		"at rest": {[]Live{live("", true, fresh, gone)}, rest + "; stable h1-2; shop/web 1/4 new stable"},
-		"nothing is ready": {[]Live{live("", true, rollout.Revision{Name: "new", Hash: "h1-2", Current: true})},
+		"at rest": {[]status.Live{live("", true, fresh, gone)}, rest + "; stable h1-2; shop/web 1/4 new stable"},
+		"nothing is ready": {[]status.Live{live("", true, rollout.Revision{Name: "new", Hash: "h1-2", Current: true})},
 			rest + "; stable h1-2; shop/web 0/4 new stable"},
-		"pods that are not counted yet": {[]Live{live("", true, rollout.Revision{Name: "a", Members: []rollout.Pod{{}}},
+		"pods that are not counted yet": {[]status.Live{live("", true, rollout.Revision{Name: "a", Members: []rollout.Pod{{}}},
 			rollout.Revision{Name: "b", Desired: 1}, rollout.Revision{Name: "c", Pods: 1})}, rest + "; stable h1-2; shop/web 0/4 a  b  c "},
-		"pods are replaced": {[]Live{live("", false, fresh, old)},
+		"pods are replaced": {[]status.Live{live("", false, fresh, old)},
 			"Progressing: the cluster is replacing pods; stable h1-2; shop/web 4/4 new stable old "},
-		"held at a step": {[]Live{live("step 2 of h1-2; see: kubectl", false, fresh, old)},
+		"held at a step": {[]status.Live{live("step 2 of h1-2; see: kubectl", false, fresh, old)},
 			"Progressing: step 2 of h1-2; release h1-2; stable h1-1; shop/web 4/4 moving new canary old stable"},
-		"aborted by break glass": {[]Live{aborted}, rest + "; stable h1-2; shop/web 1/4 new stable; " + web.Title() +
+		"aborted by break glass": {[]status.Live{aborted}, rest + "; stable h1-2; shop/web 1/4 new stable; " + web.Title() +
 			": aborted by break glass of ann: v2 burns; its annotation stays until Git has the record"},
-		"held beside one that is replaced": {[]Live{live("step 2", true, fresh, old), live("", false, fresh)},
+		"held beside one that is replaced": {[]status.Live{live("step 2", true, fresh, old), live("", false, fresh)},
 			"Progressing: step 2; release h1-2; stable h1-1; shop/web 4/4 moving new canary old stable; shop/web 1/4 new stable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := OfCluster("shop", "prod", c.live)
+			a := status.OfCluster("shop", "prod", c.live)
 			got := string(a.Phase) + ": " + a.Reason
 			if a.Release != nil {
 				got += "; release " + string(a.Release.Hash)
@@ -689,7 +690,7 @@ func TestOfShowsHooks(t *testing.T) {
 	in := strategies.Input{Head: strategies.Head{Render: &rollout.Render{}}, State: rollout.State{App: "shop", Phase: rollout.Healthy,
 		Held:  &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"},
 		Hooks: []rollout.HookRun{run("h1-a", rollout.HookFailed), run("h1-b", rollout.HookFailed), run("h1-b", rollout.HookRunning)}}}
-	a := Of(in, "test", nil)
+	a := status.Of(in, "test", nil)
 	if len(a.Hooks) != 2 || a.Hooks[0].Release != "h1-b" || !a.Waits() || a.HeldText() != "running hooks" || a.Due != nil {
 		t.Errorf("%+v, waits %t, due %v", a.Hooks, a.Waits(), a.Due)
 	}

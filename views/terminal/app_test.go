@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"flag"
@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -316,7 +317,7 @@ func measured() status.App {
 }
 
 func TestViews(t *testing.T) {
-	narrow := Look{Width: 80, Now: at()}
+	narrow := terminal.Look{Width: 80, Now: at()}
 	views := map[string]status.App{
 		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "routed": routedView(), "stalled-crash-loop": stalledCrashLoop(),
 		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
@@ -325,10 +326,10 @@ func TestViews(t *testing.T) {
 	}
 	for name, a := range views {
 		t.Run(name, func(t *testing.T) {
-			got := App(a, narrow)
+			got := terminal.App(a, narrow)
 			golden(t, name, got)
 			for line := range strings.Lines(got) {
-				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.Contains(line, "  git ") &&
+				if n := terminal.Width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.Contains(line, "  git ") &&
 					!strings.Contains(line, "  https://") {
 					t.Errorf("%d columns: %s", n, line)
 				}
@@ -336,10 +337,10 @@ func TestViews(t *testing.T) {
 		})
 	}
 	t.Run("coloured", func(t *testing.T) {
-		golden(t, "coloured", App(stalledCrashLoop(), Look{Width: 80, Color: true, Now: at()}))
+		golden(t, "coloured", terminal.App(stalledCrashLoop(), terminal.Look{Width: 80, Color: true, Now: at()}))
 	})
 	t.Run("all pods", func(t *testing.T) {
-		golden(t, "wide", App(promoting(), Look{Width: 120, Wide: true, Now: at()}))
+		golden(t, "wide", terminal.App(promoting(), terminal.Look{Width: 120, Wide: true, Now: at()}))
 	})
 }
 
@@ -347,19 +348,19 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	calm := heldByInput()
 	calm.Held, calm.App = nil, "search"
 	l := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
-	golden(t, "several", Apps(l, Look{Width: 80, Now: at()}))
+	golden(t, "several", terminal.Apps(l, terminal.Look{Width: 80, Now: at()}))
 	one := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), calm, calm}}
-	golden(t, "several-calm", Apps(one, Look{Width: 80, Now: at()}))
-	golden(t, "list-80", List(l, Look{Width: 80, Now: at()}))
-	golden(t, "list", List(l, Look{Now: at()}))
-	golden(t, "list-empty", List(status.Listing{Cluster: "prod-eu"}, Look{Now: at()}))
+	golden(t, "several-calm", terminal.Apps(one, terminal.Look{Width: 80, Now: at()}))
+	golden(t, "list-80", terminal.List(l, terminal.Look{Width: 80, Now: at()}))
+	golden(t, "list", terminal.List(l, terminal.Look{Now: at()}))
+	golden(t, "list-empty", terminal.List(status.Listing{Cluster: "prod-eu"}, terminal.Look{Now: at()}))
 	l.SetNote("shown from Git alone; pods are not observed: no answer in 15s")
 	for _, a := range l.Apps {
 		for i := range a.Workloads {
 			a.Workloads[i].Revisions, a.Workloads[i].Unread = nil, true
 		}
 	}
-	golden(t, "list-git-only", List(l, Look{Now: at()}))
+	golden(t, "list-git-only", terminal.List(l, terminal.Look{Now: at()}))
 }
 
 // TestOneAppInDetail checks the detail view of an app in rare cases: releases with missing fields, and pods in unusual states.
@@ -381,12 +382,12 @@ func TestOneAppInDetail(t *testing.T) {
 		{PodHash: "1", Pods: pods("one", "Running", 7, time.Hour)},
 		{PodHash: "2", Hash: "h1-8", Desired: 1, Pods: pods("two", "Running", 6, time.Hour)},
 	}
-	golden(t, "detail", App(a, Look{Width: 80, Color: true, Now: at()}))
-	golden(t, "detail-narrow", App(a, Look{Width: 50, Now: at(), fewer: 3}))
-	golden(t, "detail-without-pods", App(a, Look{Width: 100, Now: at(), Wide: true, fewer: maxPods}))
+	golden(t, "detail", terminal.App(a, terminal.Look{Width: 80, Color: true, Now: at()}))
+	golden(t, "detail-narrow", terminal.App(a, terminal.Look{Width: 50, Now: at()}.Without(3)))
+	golden(t, "detail-without-pods", terminal.App(a, terminal.Look{Width: 100, Now: at(), Wide: true}.Without(6)))
 	without := plainApp()
 	without.Source.Subject, without.Source.Author = "", ""
-	golden(t, "plain-unknown", App(without, Look{Width: 80, Now: at()}))
+	golden(t, "plain-unknown", terminal.App(without, terminal.Look{Width: 80, Now: at()}))
 	m := measured()
 	m.Analyses[0].Metrics[0].Message, m.Analyses[0].Metrics[0].Measurements = "too low", nil
 	for i := range 14 {
@@ -395,7 +396,7 @@ func TestOneAppInDetail(t *testing.T) {
 	}
 	m.Analyses[0].Metrics[1].Measurements[4].Value = "[1 2]"
 	m.Analyses[0].Metrics[1].Measurements[3].Value = "1e999"
-	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
+	golden(t, "measured-more", terminal.DrawAnalyses(m, terminal.Look{Width: 80, Color: true, Now: at()}))
 }
 
 // TestHooks checks the view of three hook Jobs: the first has succeeded, the second has failed (with the reason), the third is running.
@@ -409,19 +410,19 @@ func TestHooks(t *testing.T) {
 		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning,
 			Since: before(time.Second), Attempt: 1},
 	}
-	golden(t, "hooks", drawHooks(a, Look{Width: 80, Color: true, Now: at()}))
+	golden(t, "hooks", terminal.DrawHooks(a, terminal.Look{Width: 80, Color: true, Now: at()}))
 	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-7b4e2a91d0 waits for its hooks"}
-	golden(t, "hooks-narrow", App(a, Look{Width: 50, Now: at()}))
+	golden(t, "hooks-narrow", terminal.App(a, terminal.Look{Width: 50, Now: at()}))
 }
 
 func TestListingsWithoutMuch(t *testing.T) {
 	l := status.Listing{Cluster: "prod-eu", Note: "Git cannot be read"}
-	golden(t, "several-none", Apps(l, Look{Width: 80, Now: at()}))
+	golden(t, "several-none", terminal.Apps(l, terminal.Look{Width: 80, Now: at()}))
 	calm := heldByInput()
 	calm.Held = nil
 	l.Apps = []status.App{calm, calm}
-	golden(t, "several-all-calm", Apps(l, Look{Width: 80, Now: at()}))
-	golden(t, "one-calm", Apps(status.Listing{Apps: l.Apps[:1]}, Look{Width: 80, Now: at()}))
+	golden(t, "several-all-calm", terminal.Apps(l, terminal.Look{Width: 80, Now: at()}))
+	golden(t, "one-calm", terminal.Apps(status.Listing{Apps: l.Apps[:1]}, terminal.Look{Width: 80, Now: at()}))
 	mixed, unknown := canaryPaused(), canaryPaused()
 	behind := mixed.Workloads[0]
 	behind.Strategy, behind.Step, behind.Weight, behind.FullWeight = "blueGreen", 1, 10, 1000
@@ -437,8 +438,8 @@ func TestListingsWithoutMuch(t *testing.T) {
 	one := mixed
 	one.Note, one.Workloads = "no cluster", append([]status.Workload{{Replicas: 5}}, mixed.Workloads[0])
 	l.Apps = []status.App{mixed, unknown, healthy, one}
-	golden(t, "list-wide", List(l, Look{Width: 60, Wide: true, Now: at()}))
+	golden(t, "list-wide", terminal.List(l, terminal.Look{Width: 60, Wide: true, Now: at()}))
 	for _, columns := range []int{109, 90, 78} {
-		golden(t, fmt.Sprint("list-", columns), List(l, Look{Width: columns, Now: at()}))
+		golden(t, fmt.Sprint("list-", columns), terminal.List(l, terminal.Look{Width: columns, Now: at()}))
 	}
 }

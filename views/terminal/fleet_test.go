@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 func fleet() status.Listing {
@@ -30,33 +31,34 @@ func names(l status.Listing) string {
 
 func TestFleetFilter(t *testing.T) {
 	for name, c := range map[string]struct {
-		filter Filter
+		filter terminal.Filter
 		want   string
 	}{
-		"phase":           {Filter{Phases: []string{"degraded", "Stalled"}}, "shop web"},
-		"held":            {Filter{Held: true}, "search"},
-		"waiting":         {Filter{Waiting: true}, "checkout search shop"},
-		"patterns":        {Filter{Names: []string{"c*", "we?"}}, "cart checkout web"},
-		"text":            {Filter{Text: "crashloop"}, "web"},
-		"a held app":      {Filter{Text: "is not within"}, "search"},
-		"why it is held":  {Filter{Text: "invalidinput"}, "search"},
-		"a workload":      {Filter{Text: "shop/checkout", Names: []string{"w*"}}, "web"},
-		"a hash":          {Filter{Text: "h1-7b4e2", Names: []string{"c*"}}, "cart checkout"},
-		"all of them":     {Filter{Waiting: true, Phases: []string{"Paused"}}, "checkout"},
-		"nothing matches": {Filter{Text: "no such thing"}, ""},
-		"namespace":       {Filter{Namespace: "edge"}, "ingress"},
-		"labels":          {Filter{Labels: func(l map[string]string) bool { return l["team"] == "pay" }}, "checkout"},
-		"an image":        {Filter{Text: "traefik:v3"}, "ingress"},
-		"by age":          {Filter{Sort: "age", Names: []string{"api-00", "ingress", "shop", "web"}}, "web api-00 shop ingress"},
-		"by namespace":    {Filter{Sort: "namespace", Names: []string{"cart", "ingress"}}, "ingress cart"},
-		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00 ingress"},
+		"phase":           {terminal.Filter{Phases: []string{"degraded", "Stalled"}}, "shop web"},
+		"held":            {terminal.Filter{Held: true}, "search"},
+		"waiting":         {terminal.Filter{Waiting: true}, "checkout search shop"},
+		"patterns":        {terminal.Filter{Names: []string{"c*", "we?"}}, "cart checkout web"},
+		"text":            {terminal.Filter{Text: "crashloop"}, "web"},
+		"a held app":      {terminal.Filter{Text: "is not within"}, "search"},
+		"why it is held":  {terminal.Filter{Text: "invalidinput"}, "search"},
+		"a workload":      {terminal.Filter{Text: "shop/checkout", Names: []string{"w*"}}, "web"},
+		"a hash":          {terminal.Filter{Text: "h1-7b4e2", Names: []string{"c*"}}, "cart checkout"},
+		"all of them":     {terminal.Filter{Waiting: true, Phases: []string{"Paused"}}, "checkout"},
+		"nothing matches": {terminal.Filter{Text: "no such thing"}, ""},
+		"namespace":       {terminal.Filter{Namespace: "edge"}, "ingress"},
+		"labels":          {terminal.Filter{Labels: func(l map[string]string) bool { return l["team"] == "pay" }}, "checkout"},
+		"an image":        {terminal.Filter{Text: "traefik:v3"}, "ingress"},
+		"by age":          {terminal.Filter{Sort: "age", Names: []string{"api-00", "ingress", "shop", "web"}}, "web api-00 shop ingress"},
+		"by namespace":    {terminal.Filter{Sort: "namespace", Names: []string{"cart", "ingress"}}, "ingress cart"},
+		"by urgency": {terminal.Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}},
+			"shop web search cart checkout api-00 ingress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare.CheckNamed(t, "the filter's error", nil, c.filter.Check())
 			compare.Check(t, c.want, names(c.filter.Apply(fleet())))
 		})
 	}
-	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
+	for _, bad := range []terminal.Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
 		compare.CheckNamed(t, fmt.Sprintf("%+v is accepted", bad), false, bad.Check() == nil)
 	}
 }
@@ -70,30 +72,30 @@ func TestListOfSharedChanges(t *testing.T) {
 	l.Apps[44].Shared, l.Apps[2].Shared = place("5832d1e", 1, "entered"), place("5832d1e", 2, "waiting")
 	l.Apps[1].Shared = place("1111111", 3, "waiting")
 	l.SetChanges()
-	l = (&Filter{Sort: "change", Names: []string{"api-0*", "web"}}).Apply(l)
+	l = (&terminal.Filter{Sort: "change", Names: []string{"api-0*", "web"}}).Apply(l)
 	compare.Check(t, "api-01 web api-02 api-00 api-03 api-04 api-05 api-06 api-07 api-08 api-09", names(l))
-	text := List(l, Look{Wide: true, Now: at()})
+	text := terminal.List(l, terminal.Look{Wide: true, Now: at()})
 	compare.Contains(t, text, "shared change of base/web.yaml (1111111), cohort 3 of 3: 0 of 1 apps done, 1 waiting\n"+
 		"shared change of base/web.yaml (5832d1e), cohort 2 of 3: 0 of 2 apps done, 1 entered, 1 waiting\nNAME",
 		"  base/web.yaml (5832d1e), cohort 1 of 3, entered\n")
-	compare.CheckNamed(t, "by the id", "web api-02", names((&Filter{Text: "5832d1e", Sort: "change"}).Apply(l)))
-	compare.Contains(t, App(l.Apps[1], Look{Now: at()}), "Shared      base/web.yaml (5832d1e), cohort 1 of 3, entered")
-	window := List(l, Look{Width: 100, Rows: 8, Now: at()})
+	compare.CheckNamed(t, "by the id", "web api-02", names((&terminal.Filter{Text: "5832d1e", Sort: "change"}).Apply(l)))
+	compare.Contains(t, terminal.App(l.Apps[1], terminal.Look{Now: at()}), "Shared      base/web.yaml (5832d1e), cohort 1 of 3, entered")
+	window := terminal.List(l, terminal.Look{Width: 100, Rows: 8, Now: at()})
 	compare.CheckNamed(t, "lines in a window of 8", true, strings.Count(window, "\n") <= 8)
 }
 
 // TestMissed checks that Missed returns the patterns that match no app.
 func TestMissed(t *testing.T) {
-	f := Filter{Names: []string{"shop", "api-*", "shp", "x?"}, Phases: []string{"Degraded"}}
+	f := terminal.Filter{Names: []string{"shop", "api-*", "shp", "x?"}, Phases: []string{"Degraded"}}
 	compare.Check(t, []string{"shp", "x?"}, f.Missed(fleet()))
 }
 
 // TestListInAWindow checks that a list in a small window shows as many apps as fit, most urgent first, and the number of all others.
 func TestListInAWindow(t *testing.T) {
-	f := Filter{Sort: "urgency"}
+	f := terminal.Filter{Sort: "urgency"}
 	l := f.Apply(fleet())
 	for _, rows := range []int{12, 30, 100} {
-		text := List(l, Look{Width: 100, Rows: rows, Now: at()})
+		text := terminal.List(l, terminal.Look{Width: 100, Rows: rows, Now: at()})
 		if lines := strings.Count(text, "\n"); lines > rows {
 			t.Errorf("%d lines in a window of %d", lines, rows)
 		}
@@ -102,7 +104,8 @@ func TestListInAWindow(t *testing.T) {
 		}
 	}
 	l.SetNote("shown from Git alone; pods are not observed: no answer in 15s")
-	if text := List(l, Look{Width: 100, Rows: 10, Now: at()}); strings.Count(text, "\n") > 10 || !strings.Contains(text, "and 4") {
+	if text := terminal.List(l, terminal.Look{Width: 100, Rows: 10, Now: at()}); strings.Count(text, "\n") > 10 ||
+		!strings.Contains(text, "and 4") {
 		t.Errorf("in 10 lines:\n%s", text)
 	}
 }
@@ -112,13 +115,5 @@ func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},
 		{App: "paused", Phase: "Paused"}, {App: "held", Phase: "Healthy", Held: &held}, {App: "down", Phase: "Degraded"}}}
-	compare.Check(t, "down held paused pending odd well", names((&Filter{Sort: "urgency"}).Apply(l)))
-}
-
-func TestFleetLine(t *testing.T) {
-	waits, held := &rollout.Held{Reason: "ReleasesClosed"}, &rollout.Held{Reason: "InvalidInput"}
-	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
-	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n", fleetLine(l, Look{}))
-	l.Apps[1].Held = held
-	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n", fleetLine(l, Look{}))
+	compare.Check(t, "down held paused pending odd well", names((&terminal.Filter{Sort: "urgency"}).Apply(l)))
 }

@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 func past() status.History {
@@ -42,9 +43,9 @@ func past() status.History {
 }
 
 func TestHistoryView(t *testing.T) {
-	golden(t, "history", History(past(), Look{Width: 80, Now: at()}))
-	golden(t, "history-wide", History(past(), Look{Wide: true, Now: at()}))
-	compare.Contains(t, History(past(), Look{Width: 80, Wide: true, Now: at()}),
+	golden(t, "history", terminal.History(past(), terminal.Look{Width: 80, Now: at()}))
+	golden(t, "history-wide", terminal.History(past(), terminal.Look{Wide: true, Now: at()}))
+	compare.Contains(t, terminal.History(past(), terminal.Look{Width: 80, Wide: true, Now: at()}),
 		"    10:19:00  Pod shop/shop-5d8f7c9b4-bbbbb BackOff 12 times: Back-off\n"+
 			"              restarting failed container app in pod shop-5d8f7c9b4-bbbbb\n")
 }

@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"fmt"
@@ -9,50 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
-
-// TestLine checks the line that describes an app's state.
-func TestLine(t *testing.T) {
-	moving := status.Workload{
-		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,
-		Steps: []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "current"}},
-	}
-	last, aborting := moving, moving
-	last.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "done"}}
-	aborting.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause"}}
-	release, stable := &status.Release{Hash: "h1-new"}, &status.Release{Hash: "h1-old"}
-	for want, a := range map[string]status.App{
-		"shop Healthy h1-old": {Phase: rollout.Healthy, Stable: stable},
-		"shop Unknown":        {Phase: "Unknown"},
-		"shop Paused h1-new, shop/web step 2/2 (pause, 20%), waits for a promotion": {
-			Phase: rollout.Paused, Release: release, Stable: stable, Workloads: []status.Workload{moving}, Waiting: "a promotion",
-		},
-		"shop Progressing h1-new":         {Phase: rollout.Progressing, Release: release, Workloads: []status.Workload{last}, Waiting: "pods"},
-		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{aborting}, Reason: "it failed"},
-		"shop Degraded h1-old, held: no such file": {
-			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &rollout.Held{Reason: "RenderFailed", Message: "no such\nfile"},
-		},
-		"shop Promoting c1-new, waits for hook shop/check: Job check-1 to end": {
-			Phase: rollout.Promoting, Release: &status.Release{Hash: "c1-new"}, Stable: stable,
-			Hooks: []rollout.HookRun{{Phase: rollout.HookRunning}}, Waiting: "hook shop/check: Job check-1 to end",
-		},
-		"shop Healthy h1-old, running hooks: release h1-new of c2 by Ann waits for hook shop/check: Job check-1 to end": {
-			Phase: rollout.Healthy, Stable: stable, Waiting: "hook shop/check: Job check-1 to end",
-			Held: &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"},
-		},
-	} {
-		a.App = "shop"
-		if a.Held.Waits() && waitingText(a) != a.WhyHeld() {
-			t.Errorf("a list says %q", waitingText(a))
-		}
-		compare.Check(t, want, Line(a))
-	}
-}
 
 // TestListTellsOfWarnings checks that the last column of a list shows the number of warnings of a healthy app.
 func TestListTellsOfWarnings(t *testing.T) {
 	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
-	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
+	if text := terminal.List(status.Listing{Apps: []status.App{a}}, terminal.Look{}); !strings.HasSuffix(text, "  1 warning\n") {
 		t.Errorf("it says\n%s", text)
 	}
 }
@@ -71,7 +34,7 @@ func TestNews(t *testing.T) {
 	over.Analyses = analysed.Analyses
 	unseen := app("shop", rollout.Healthy, 0)
 	unseen.Note, unseen.Workloads[0].Unread = "the cluster is away", true
-	var n News
+	var n terminal.News
 	for i, step := range []struct {
 		l    status.Listing
 		wide bool
@@ -96,7 +59,7 @@ func TestNews(t *testing.T) {
 			stamp + "shop Healthy, 2/2 ready\n" + stamp + "everything can be read again\n",
 		},
 	} {
-		got := n.Of(step.l, Look{Now: now, Wide: step.wide}, func(Look) string { return "everything" })
+		got := n.Of(step.l, terminal.Look{Now: now, Wide: step.wide}, func(terminal.Look) string { return "everything" })
 		compare.CheckNamed(t, fmt.Sprint(i+1), step.want, got)
 	}
 }

@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // plannedViews returns plans that together have every element that a view can draw.
@@ -62,16 +63,16 @@ func plannedViews() []plan.Plan {
 // TestPlanViews checks the view of plans in colour, on a terminal of 80 columns, and without a terminal. It also checks
 // the view of the doctor command's findings.
 func TestPlanViews(t *testing.T) {
-	golden(t, "plan", Plans(plannedViews(), Look{Width: 80, Now: at()}))
-	golden(t, "plan-coloured", Plans(plannedViews(), Look{Width: 80, Color: true, Now: at()}))
-	golden(t, "plan-piped", Plans(plannedViews(), Look{Now: at()}))
+	golden(t, "plan", terminal.Plans(plannedViews(), terminal.Look{Width: 80, Now: at()}))
+	golden(t, "plan-coloured", terminal.Plans(plannedViews(), terminal.Look{Width: 80, Color: true, Now: at()}))
+	golden(t, "plan-piped", terminal.Plans(plannedViews(), terminal.Look{Now: at()}))
 	e := doctor.Examination{Cluster: "prod"}
 	e.Add("git.read", doctor.Healthy, "", "https://git.example.com/shop.git can be read, main is at 4d6eb88")
 	e.Add("cluster.rights", doctor.Problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`,
 		"system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
 	e.Add("clock.cluster", doctor.Warning, "synchronize both clocks with NTP (timedatectl, chrony)",
 		"the clocks of this machine and of the API server are 20s apart")
-	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
+	golden(t, "doctor", terminal.Examination(e, terminal.Look{Width: 80, Now: at()}))
 }
 
 // TestReport checks the view of the validate command's report.
@@ -85,10 +86,10 @@ func TestReport(t *testing.T) {
 			Allow: []string{"apps:", "  - kinds: [Role]"}},
 		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},
 	}}
-	golden(t, "report", Report(r, Look{Width: 80, Color: true}))
+	golden(t, "report", terminal.Report(r, terminal.Look{Width: 80, Color: true}))
 	e := doctor.Examination{Cluster: "prod"}
 	e.Add("git", doctor.Unknown, "ask somebody who may say so, in words that take more than a line of this terminal to say", "%s",
 		strings.Repeat("not known ", 9))
-	golden(t, "doctor-piped", Examination(e, Look{}))
-	golden(t, "doctor-narrow", Examination(e, Look{Width: 60, Color: true}))
+	golden(t, "doctor-piped", terminal.Examination(e, terminal.Look{}))
+	golden(t, "doctor-narrow", terminal.Examination(e, terminal.Look{Width: 60, Color: true}))
 }

@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // TestFleetView checks that the matrix fits 80 columns, and that one app's view and -o wide have a line for each cluster.
@@ -28,7 +29,7 @@ func TestFleetView(t *testing.T) {
 			{App: "shop", Stages: map[string][]status.App{"dev": {in("dev", "checkout:v3", 2*time.Hour, rollout.Healthy)},
 				"staging": {soaks, flies}, "prod": {waits, other, long,
 					{Cluster: "prod-us", Phase: status.Unknown, Reason: "no readable record: see the note"}}}}}}
-	golden(t, "fleet", Fleet(f, false, Look{Width: 80, Now: at()}))
-	golden(t, "fleet-one", Fleet(status.Fleet{Stages: f.Stages[:3], Apps: f.Apps[1:]}, true, Look{Width: 80, Now: at()}))
-	golden(t, "fleet-wide", Fleet(f, false, Look{Wide: true, Now: at(), Color: true}))
+	golden(t, "fleet", terminal.Fleet(f, false, terminal.Look{Width: 80, Now: at()}))
+	golden(t, "fleet-one", terminal.Fleet(status.Fleet{Stages: f.Stages[:3], Apps: f.Apps[1:]}, true, terminal.Look{Width: 80, Now: at()}))
+	golden(t, "fleet-wide", terminal.Fleet(f, false, terminal.Look{Wide: true, Now: at(), Color: true}))
 }

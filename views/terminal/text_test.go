@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func TestWidth(t *testing.T) {
@@ -195,5 +196,51 @@ func TestMetricCounts(t *testing.T) {
 		"1 error":                        {Errors: 1},
 	} {
 		compare.Check(t, want, strings.Join(metricCounts(m), ", "))
+	}
+}
+
+func TestFleetLine(t *testing.T) {
+	waits, held := &rollout.Held{Reason: "ReleasesClosed"}, &rollout.Held{Reason: "InvalidInput"}
+	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n", fleetLine(l, Look{}))
+	l.Apps[1].Held = held
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n", fleetLine(l, Look{}))
+}
+
+// TestLine checks the line that describes an app's state.
+func TestLine(t *testing.T) {
+	moving := status.Workload{
+		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,
+		Steps: []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "current"}},
+	}
+	last, aborting := moving, moving
+	last.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "done"}}
+	aborting.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause"}}
+	release, stable := &status.Release{Hash: "h1-new"}, &status.Release{Hash: "h1-old"}
+	for want, a := range map[string]status.App{
+		"shop Healthy h1-old": {Phase: rollout.Healthy, Stable: stable},
+		"shop Unknown":        {Phase: "Unknown"},
+		"shop Paused h1-new, shop/web step 2/2 (pause, 20%), waits for a promotion": {
+			Phase: rollout.Paused, Release: release, Stable: stable, Workloads: []status.Workload{moving}, Waiting: "a promotion",
+		},
+		"shop Progressing h1-new":         {Phase: rollout.Progressing, Release: release, Workloads: []status.Workload{last}, Waiting: "pods"},
+		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{aborting}, Reason: "it failed"},
+		"shop Degraded h1-old, held: no such file": {
+			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &rollout.Held{Reason: "RenderFailed", Message: "no such\nfile"},
+		},
+		"shop Promoting c1-new, waits for hook shop/check: Job check-1 to end": {
+			Phase: rollout.Promoting, Release: &status.Release{Hash: "c1-new"}, Stable: stable,
+			Hooks: []rollout.HookRun{{Phase: rollout.HookRunning}}, Waiting: "hook shop/check: Job check-1 to end",
+		},
+		"shop Healthy h1-old, running hooks: release h1-new of c2 by Ann waits for hook shop/check: Job check-1 to end": {
+			Phase: rollout.Healthy, Stable: stable, Waiting: "hook shop/check: Job check-1 to end",
+			Held: &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"},
+		},
+	} {
+		a.App = "shop"
+		if a.Held.Waits() && waitingText(a) != a.WhyHeld() {
+			t.Errorf("a list says %q", waitingText(a))
+		}
+		compare.Check(t, want, Line(a))
 	}
 }

@@ -1,4 +1,4 @@
-package terminal
+package terminal_test
 
 import (
 	"reflect"
@@ -11,6 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // TestNoTextControlsTheTerminal checks that no view prints control characters or direction marks, although each text in its data has some.
@@ -23,14 +24,17 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 	for _, view := range []any{&plans, &listing, &history, &report, &examination} {
 		disguise(reflect.ValueOf(view).Elem(), 0)
 	}
-	var news News
-	for _, k := range []Look{{Now: at()}, {Width: 80, Now: at(), Wide: true}, {Width: 80, Now: at(), Rows: 20}} {
+	var news terminal.News
+	for _, k := range []terminal.Look{{Now: at()}, {Width: 80, Now: at(), Wide: true}, {Width: 80, Now: at(), Rows: 20}} {
 		for name, text := range map[string]string{
-			"plan": Plans(plans, k), "markdown": plan.Markdown(plans), "get": Apps(listing, k), "list": List(listing, k),
-			"watch": news.Of(listing, k, func(k Look) string { return List(listing, k) }), "none": List(status.Listing{Cluster: disguised}, k),
-			"no app": Apps(status.Listing{Cluster: disguised}, k), "history": History(history, k), "validate": Report(report, k),
-			"doctor": Examination(examination, k),
-			"log":    LogLine(disguised, "", disguised, k), "diff": Diff("+"+disguised+"\n", k), "line": Line(listing.Apps[0]),
+			"plan": terminal.Plans(plans, k), "markdown": plan.Markdown(plans), "get": terminal.Apps(listing, k), "list": terminal.List(listing, k),
+			"watch":  news.Of(listing, k, func(k terminal.Look) string { return terminal.List(listing, k) }),
+			"none":   terminal.List(status.Listing{Cluster: disguised}, k),
+			"no app": terminal.Apps(status.Listing{Cluster: disguised}, k), "history": terminal.History(history, k),
+			"validate": terminal.Report(report, k),
+			"doctor":   terminal.Examination(examination, k),
+			"log":      terminal.LogLine(disguised, "", disguised, k), "diff": terminal.Diff("+"+disguised+"\n", k),
+			"line": terminal.Line(listing.Apps[0]),
 		} {
 			compare.CheckNamed(t, name+" shows its text in "+text, true, strings.Contains(text, "name"))
 			bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) }
@@ -38,7 +42,7 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 				t.Errorf("%s: %q", name, text[max(0, i-100):min(len(text), i+50)])
 			}
 		}
-		news.lines[disguised] = "" // the next listing reports this app as removed
+		news.Add(disguised) // the next listing reports this app as removed
 	}
 }
 

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,17 +24,17 @@ func TestPage(t *testing.T) {
 		return "`" + strings.Join(names, "`"+between+"`") + "`"
 	}
 	fields := rollout.Services()
-	for _, name := range slices.Sorted(maps.Keys(table)) {
+	for _, name := range slices.Sorted(maps.Keys(service.Table())) {
 		var told string
 		switch {
-		case table[name].Resolves:
+		case service.Table()[name].Resolves:
 			told = "problems, until they end"
-		case slices.Equal(table[name].Defaults, chat.Defaults):
+		case slices.Equal(service.Table()[name].Defaults, service.Usual().Defaults):
 			told = "the usual"
-		case slices.Equal(table[name].Defaults, rollout.EventKinds()):
+		case slices.Equal(service.Table()[name].Defaults, rollout.EventKinds()):
 			told = "everything"
 		default:
-			told = quoted(texts(table[name].Defaults), ", ")
+			told = quoted(texts(service.Table()[name].Defaults), ", ")
 		}
 		needs := strings.ReplaceAll(quoted(fields[name].Needs, ", "), "|", "` or `")
 		row := fmt.Sprintf("| `%s` | %s | %s | %s |", name, needs, quoted(fields[name].May, ", "), told)
@@ -49,7 +50,7 @@ func TestPage(t *testing.T) {
 		}
 		last = i
 	}
-	usual := "The usual is " + strings.ReplaceAll(quoted(texts(chat.Defaults), ", "), ", `recovered`", " and `recovered`") + "."
+	usual := "The usual is " + strings.ReplaceAll(quoted(texts(service.Usual().Defaults), ", "), ", `recovered`", " and `recovered`") + "."
 	if !strings.Contains(strings.Join(strings.Fields(page), " "), usual) {
 		t.Errorf("the page does not say: %s", usual)
 	}

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"bufio"
@@ -22,6 +22,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -183,7 +184,7 @@ func TestEmail(t *testing.T) {
 			d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 			var ids []string
 			for range 2 { // both mails about an event must have the same Message-ID
-				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
+				err := service.Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
 					compare.CheckNamed(t, "final", c.final, failureOf(t, err).Final)
 					compare.Contains(t, err.Error(), c.says)
@@ -227,12 +228,12 @@ func TestMailPorts(t *testing.T) {
 		{"tls", "2525", "mail.test:2525"},
 	} {
 		settings := map[string]string{"host": "mail.test", "tls": c.tls, "port": c.port}
-		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: settings}})
+		client, err := service.MailClient(rollout.Receiver{Settings: settings})
 		if err != nil || client.ServerAddr() != c.want {
 			t.Errorf("%+v: %v, %v", c, client, err)
 		}
 	}
-	if _, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "port": "x"}}}); err == nil {
+	if _, err := service.MailClient(rollout.Receiver{Settings: map[string]string{"host": "mail.test", "port": "x"}}); err == nil {
 		t.Error("a port that is not a number is taken")
 	}
 }
@@ -247,11 +248,11 @@ func TestMailsThatCannotBe(t *testing.T) {
 		r := rollout.Receiver{Name: "mail", Service: "email", Lists: map[string][]string{"to": {"cy@example.com"}},
 			Settings: map[string]string{"host": "127.0.0.1", "port": "1", "from": "a@example.com"}}
 		change(r)
-		if err := Send(t.Context(), deps(""), r, notify.Message{}); !failureOf(t, err).Final {
+		if err := service.Send(t.Context(), deps(""), r, notify.Message{}); !failureOf(t, err).Final {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for code, final := range map[int]bool{499: false, 500: true, 554: true, 421: false} {
-		compare.CheckNamed(t, fmt.Sprint(code), final, isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})))
+		compare.CheckNamed(t, fmt.Sprint(code), final, service.IsFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})))
 	}
 }

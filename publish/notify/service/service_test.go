@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -39,13 +40,13 @@ func must(t testing.TB, err error) {
 // send sends an event to a receiver whose service is the test server with the URL server.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
-	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
+	return service.Send(t.Context(), deps(server), r, messageFor(t, r, e))
 }
 
 // failureOf returns err as a Failure. If the text of err contains a credential, it fails the test.
-func failureOf(t *testing.T, err error) *Failure {
+func failureOf(t *testing.T, err error) *service.Failure {
 	t.Helper()
-	var failed *Failure
+	var failed *service.Failure
 	if !errors.As(err, &failed) {
 		t.Fatalf("%v is not a Failure", err)
 	}
@@ -161,8 +162,8 @@ func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 			}
 		}
 		*taken = append(*taken, request{Path: r.URL.RequestURI(), Body: data})
-		if signature := r.Header.Get(signatureHeader); signature != "" {
-			(*taken)[len(*taken)-1].Headers = map[string]string{signatureHeader: signature}
+		if signature := r.Header.Get("X-Gitrollout-Signature"); signature != "" {
+			(*taken)[len(*taken)-1].Headers = map[string]string{"X-Gitrollout-Signature": signature}
 		}
 		w.WriteHeader(c.status)
 		if c.status != http.StatusNoContent {
@@ -229,8 +230,8 @@ func receiverOf(name, server string) rollout.Receiver {
 	return r
 }
 
-func deps(server string) Deps {
-	return Deps{Client: call.Clients(), Getenv: env(server)}
+func deps(server string) service.Deps {
+	return service.Deps{Client: call.Clients(), Getenv: env(server)}
 }
 
 func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Message {
@@ -238,7 +239,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	if r.On == nil && r.Service == "grafana" {
 		r.On = []rollout.EventKind{rollout.EventAborted, rollout.EventRecovered}
 	}
-	m, ok, err := notify.MessageFor(r, ProfileOf(r.Service), e)
+	m, ok, err := notify.MessageFor(r, service.ProfileOf(r.Service), e)
 	if err != nil || !ok {
 		t.Fatalf("%s is not told of %v: %v", r.Service, e.Kinds, err)
 	}
@@ -279,7 +280,7 @@ func TestMessagesThatSayLittle(t *testing.T) {
 				ID: "ab/shop", Kinds: []rollout.EventKind{rollout.EventAborted}, Kind: rollout.EventAborted, At: at, Cluster: "prod-eu",
 				App: "shop", Title: "shop: aborted", Trouble: "prod-eu/shop", Outcome: messageFor(t, r, aborted()).Outcome,
 			}}
-			must(t, Send(t.Context(), deps(server.URL), r, m))
+			must(t, service.Send(t.Context(), deps(server.URL), r, m))
 			for _, request := range taken {
 				var body any
 				if err := json.Unmarshal(request.Body, &body); err != nil || hasNull(body) {
@@ -294,17 +295,17 @@ func TestMessagesThatSayLittle(t *testing.T) {
 // TestSlackTakesLongTexts checks that texts stay within the limits of Slack's blocks, even though escapes lengthen them.
 func TestSlackTakesLongTexts(t *testing.T) {
 	long := strings.Repeat("<", 2500)
-	m, err := templated(rollout.Receiver{Service: "slack"},
+	m, err := service.Templated(rollout.Receiver{Service: "slack"},
 		notify.Message{Event: rollout.Event{Title: long, Text: long}, Facts: []notify.Fact{{Name: "Reason", Value: long}}})
 	must(t, err)
-	for _, block := range m["attachments"].([]any)[0].(object)["blocks"].([]any) {
-		section := block.(object)
-		if text, is := section["text"].(object); is && utf8.RuneCountInString(text["text"].(string)) > 3000 {
+	for _, block := range m["attachments"].([]any)[0].(service.Object)["blocks"].([]any) {
+		section := block.(service.Object)
+		if text, is := section["text"].(service.Object); is && utf8.RuneCountInString(text["text"].(string)) > 3000 {
 			t.Errorf("a block has %q", text["text"])
 		}
 		fields, _ := section["fields"].([]any)
 		for _, f := range fields {
-			if n := utf8.RuneCountInString(f.(object)["text"].(string)); n > 2000 {
+			if n := utf8.RuneCountInString(f.(service.Object)["text"].(string)); n > 2000 {
 				t.Errorf("a field has %d characters", n)
 			}
 		}
@@ -338,7 +339,7 @@ func TestResolveFails(t *testing.T) {
 
 // TestEndsAlone checks that a message opens no incident if it only ends a problem, or has no problem.
 func TestEndsAlone(t *testing.T) {
-	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
+	for _, s := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
 			change func(*notify.Message)
 			asked  int
@@ -349,13 +350,13 @@ func TestEndsAlone(t *testing.T) {
 			"is wrong":                      {func(*notify.Message) {}, 1},
 		} {
 			url, taken := recording(t, http.StatusAccepted)
-			r := receiverOf(service, url)
+			r := receiverOf(s, url)
 			m := messageFor(t, r, aborted())
 			c.change(&m)
-			err := Send(t.Context(), deps(url), r, m)
+			err := service.Send(t.Context(), deps(url), r, m)
 			opens := strings.Contains(strings.Join(*taken, " "), "metric error-rate")
 			if err != nil || len(*taken) != c.asked || opens != (name == "is wrong") {
-				t.Errorf("%s: what %s: %v, %q", service, name, err, *taken)
+				t.Errorf("%s: what %s: %v, %q", s, name, err, *taken)
 			}
 		}
 	}
@@ -437,7 +438,7 @@ func TestTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	r := receiverOf("slack", server.URL)
-	err := Send(ctx, deps(server.URL), r, messageFor(t, r, aborted()))
+	err := service.Send(ctx, deps(server.URL), r, messageFor(t, r, aborted()))
 	compare.CheckNamed(t, err.Error(), false, failureOf(t, err).Final)
 }
 
@@ -486,10 +487,10 @@ func TestCredentials(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := receiverOf("slack", server.URL)
 			r.Credentials["url"] = c.credential
-			err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
+			err := service.Send(t.Context(), d, r, messageFor(t, r, aborted()))
 			compare.CheckNamed(t, "accepted", c.says == "", err == nil)
 			compare.Contains(t, fmt.Sprint(err), c.says)
-			var failed *Failure
+			var failed *service.Failure
 			compare.CheckNamed(t, "final, though the Secret may still be made", false, errors.As(err, &failed) && failed.Final)
 		})
 	}
@@ -497,8 +498,8 @@ func TestCredentials(t *testing.T) {
 
 // TestTableIsTheConfigurations checks that the table has exactly the services that a configuration may have.
 func TestTableIsTheConfigurations(t *testing.T) {
-	compare.CheckNamed(t, "services", slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table)))
-	for name, row := range table {
+	compare.CheckNamed(t, "services", slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(service.Table())))
+	for name, row := range service.Table() {
 		if _, tested := contracts[name]; !tested && name != "email" {
 			t.Errorf("%s has no contract", name)
 		}

@@ -1,23 +1,16 @@
-package service
+package service_test
 
 import (
-	"context"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// sendPigeon sends to a service that exists only in this test. This function and a row in the table suffice to support the service.
-func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
-	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
-	return err
-}
 
 // TestAServiceIsOneLine adds a service as a row of the table. The service must get its settings and credentials. No
 // error may contain a credential.
@@ -31,8 +24,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 		_, _ = io.WriteString(w, "no pigeon has the ring "+r.Header.Get("X-Ring"))
 	}))
 	defer server.Close()
-	known := maps.Clone(table)
-	known["pigeon"] = row{send: sendPigeon, Profile: notify.Profile{Defaults: []rollout.EventKind{rollout.EventAborted}, Resolves: true}}
+	known := service.WithPigeon(notify.Profile{Defaults: []rollout.EventKind{rollout.EventAborted}, Resolves: true})
 
 	r := rollout.Receiver{
 		Name: "team", Service: "pigeon", Settings: map[string]string{"address": server.URL + "/"},
@@ -43,7 +35,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 		if err != nil || !wanted {
 			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
 		}
-		must(t, known.send(t.Context(), deps(server.URL), r, m))
+		must(t, known.Send(t.Context(), deps(server.URL), r, m))
 	}
 	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
 		t.Errorf("it was told %q", told)
@@ -53,7 +45,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 	}
 
 	status = http.StatusForbidden
-	err := known.send(t.Context(), deps(server.URL), r, notify.Message{})
+	err := known.Send(t.Context(), deps(server.URL), r, notify.Message{})
 	if !failureOf(t, err).Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -413,7 +414,7 @@ func TestKilledAnywhere(t *testing.T) {
 				left := effects
 				dead := errors.New("killed")
 				step := func() bool { left--; return left >= 0 }
-				p, end := w.processWith("first", func(o *Options) {
+				p, end := w.processWith("first", func(o *worker.Options) {
 					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						if !step() {
 							return dead
@@ -458,87 +459,20 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread checks that the pause before a retry is the result of Spread, but at least the pause that the service requests.
-func TestTriesAreSpread(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
-	compare.CheckNamed(t, "the first break", time.Minute+time.Second, w.next(retry{}, now, 0).after.Sub(now))
-	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
-}
-
 // TestNobodyIsTold checks that Notify without receivers causes no work, except that earlier receivers are forgotten.
 func TestNobodyIsTold(t *testing.T) {
 	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
-	w := New(Options{})
+	w := worker.New(worker.Options{})
 	for i, c := range []struct {
 		config *rollout.Config
 		asked  int
 	}{{none, 0}, {none, 0}, {some, 1}, {some, 2}, {none, 3}, {none, 3}} {
 		w.Notify(c.config, "head", nil)
-		compare.CheckNamed(t, fmt.Sprint("asked after call ", i), c.asked, w.asked)
+		compare.CheckNamed(t, fmt.Sprint("asked after call ", i), c.asked, w.Asked())
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Flush(ended) // must not wait, because no receiver is configured
-}
-
-// TestKnownIsBounded checks that keep drops the oldest commits, so that at most 1000 commits and app states remain in total.
-func TestKnownIsBounded(t *testing.T) {
-	for apps, want := range map[int]int{0: 1000, 1: 500, 9: 100, 999: 1, 1000: 0} {
-		w := New(Options{})
-		for i := range 1010 {
-			w.keep(rollout.StateCommit{ID: fmt.Sprint(i), Apps: make([]rollout.RecordedApp, apps)})
-		}
-		if len(w.known) != want || want > 0 && w.known[want-1].ID != "1009" {
-			t.Errorf("of commits of %d apps %d are kept, want %d", apps, len(w.known), want)
-		}
-	}
-}
-
-// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all the commits.
-func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
-	broken := errors.New("no connection")
-	for name, c := range map[string]struct {
-		after   string
-		history func(after, upTo string) ([]rollout.StateCommit, error)
-		want    string
-	}{
-		"all of it": {"", nil, "1 2"},
-		"the last":  {"1", nil, "2"},
-		"none":      {"2", nil, ""},
-		"another beginning": {"x", func(string, string) ([]rollout.StateCommit, error) {
-			return []rollout.StateCommit{{ID: "read"}}, nil
-		}, "read"},
-		"a branch that is ahead": {"x", func(after, _ string) ([]rollout.StateCommit, error) {
-			return nil, map[string]error{"x": ErrGone}[after]
-		},
-			errAhead.Error()},
-		"a branch made anew": {"x", func(string, string) ([]rollout.StateCommit, error) { return nil, ErrGone }, ErrGone.Error()},
-		"no Git":             {"x", func(string, string) ([]rollout.StateCommit, error) { return nil, broken }, broken.Error()},
-		"no Git the second time": {"x", func(after, _ string) ([]rollout.StateCommit, error) {
-			return nil, map[string]error{"x": ErrGone, "2": broken}[after]
-		}, broken.Error()},
-	} {
-		w := New(Options{History: func(_ context.Context, after, upTo string) ([]rollout.StateCommit, error) {
-			if c.history == nil {
-				t.Errorf("%s: Git is asked", name)
-				return nil, nil
-			}
-			return c.history(after, upTo)
-		}})
-		w.keep(rollout.StateCommit{ID: "1"})
-		w.keep(rollout.StateCommit{ID: "2", Parent: "1"})
-		w.head = "2"
-		line, err := w.line(t.Context(), w.view(), c.after)
-		var got []string
-		for _, r := range line {
-			got = append(got, r.ID)
-		}
-		if err != nil {
-			got = []string{err.Error()}
-		}
-		compare.CheckNamed(t, name, c.want, strings.Join(got, " "))
-	}
 }
 
 // TestTakenOverMeanwhile checks a process that has sent messages, but could not record them as sent. After another
@@ -549,7 +483,7 @@ func TestTakenOverMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
 				cut := false // whether process "one" cannot reach the record
-				one, endOne := w.processWith("one", func(o *Options) {
+				one, endOne := w.processWith("one", func(o *worker.Options) {
 					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						is := false
 						if w.locked(func() { is = cut }); is {

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -68,12 +69,12 @@ func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Noti
 	for {
 		w.mu.Lock()
 		w.reads++
-		was, writes, refused := clone(&w.record), w.writes, w.refuse
+		was, writes, refused := worker.Clone(&w.record), w.writes, w.refuse
 		w.mu.Unlock()
 		if refused != nil {
 			return refused
 		}
-		n := clone(was)
+		n := worker.Clone(was)
 		if err := change(n); err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (w *world) history(_ context.Context, after, upTo string) ([]rollout.StateC
 	from := slices.IndexFunc(w.line, func(c rollout.StateCommit) bool { return c.ID == after })
 	to := slices.IndexFunc(w.line, func(c rollout.StateCommit) bool { return c.ID == upTo })
 	if (upTo != "" && to < 0) || (after != "" && from < 0) || from > to {
-		return nil, ErrGone
+		return nil, worker.ErrGone
 	}
 	return slices.Clone(w.line[from+1 : to+1]), nil
 }
@@ -120,7 +121,7 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 }
 
 // started returns a world, and a process that has started before the first commit.
-func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, end func(flush bool)) {
+func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *worker.Worker, end func(flush bool)) {
 	w = newWorld(t, receivers...)
 	p, end = w.process("one")
 	p.Notify(w.config, "", nil)
@@ -128,7 +129,7 @@ func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, 
 }
 
 // push adds a commit in which a release of each given app starts, and calls a process's Notify.
-func (w *world) push(p *Worker, apps ...string) *rollout.StateCommit {
+func (w *world) push(p *worker.Worker, apps ...string) *rollout.StateCommit {
 	c := w.commit(apps...)
 	p.Notify(w.config, c.ID, c)
 	return c
@@ -142,12 +143,12 @@ func (w *world) locked(change func()) {
 }
 
 // process starts a worker. The function end stops the worker, after a Flush if flush is true.
-func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
-	return w.processWith(id, func(*Options) {})
+func (w *world) process(id string) (running *worker.Worker, end func(flush bool)) {
+	return w.processWith(id, func(*worker.Options) {})
 }
 
-func (w *world) processWith(id string, change func(*Options)) (worker *Worker, end func(flush bool)) {
-	o := Options{
+func (w *world) processWith(id string, change func(*worker.Options)) (running *worker.Worker, end func(flush bool)) {
+	o := worker.Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
 		Spread: func(d time.Duration) time.Duration { return d },
 		ProfileOf: func(service string) notify.Profile {
@@ -165,7 +166,7 @@ func (w *world) processWith(id string, change func(*Options)) (worker *Worker, e
 		},
 	}
 	change(&o)
-	p := New(o)
+	p := worker.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

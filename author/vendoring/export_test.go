@@ -1,0 +1,26 @@
+package vendoring
+
+import "context"
+
+// Files are unpacked files.
+type Files = files
+
+func (f files) Tree() string { return f.tree() } // returns the digest of the lock
+
+var (
+	OnDisk   = onDisk   // reads vendored files
+	Unzip    = unzip    // unpacks an archive
+	Digest   = digest   // returns a digest as registries write it
+	IsRemote = isRemote // reports whether an entry is an address
+	Remote   = remote   // splits an address
+	Newest   = newest   // returns the newest version in a range
+	Apart    = apart    // says whether two pins share a folder
+)
+
+// Get makes one request.
+func (g *Getter) Get(ctx context.Context, address, authorization, accept string) (answer, error) {
+	return g.get(ctx, address, authorization, accept)
+}
+
+func (a answer) Body() []byte { return a.body }   // returns an answer's body
+func (a answer) Status() int  { return a.status } // returns an answer's status

@@ -1,0 +1,10 @@
+package source
+
+func (r *Reader) Configs() int { return len(r.configs) }                  // returns the number of kept configurations
+func (e *Entries) Reread()     { e.ids = map[string]map[string]string{} } // makes Entries read the ids of files again
+
+var (
+	IDOf     = idOf     // returns the id of a file
+	RoutesOf = routesOf // lists the objects whose status the reconciler reads
+	Missing  = missing  // explains a missing configuration
+)
