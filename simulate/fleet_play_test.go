@@ -76,7 +76,11 @@ func (w *fleetWorld) act() {
 	case 4:
 		if n := len(w.base); n > 1 {
 			w.base = w.base[:n-1]
-			w.push("revert", map[string]string{"base/version": w.base[n-2]})
+			files := map[string]string{"base/version": w.base[n-2]}
+			if w.rng.IntN(2) == 0 {
+				files["base/config"] = fmt.Sprint("c", w.serial)
+			}
+			w.push("revert", files)
 		}
 	case 5, 6:
 		version := fmt.Sprint([]string{"v", "v", "bad", "invalid"}[w.rng.IntN(4)], w.serial)
