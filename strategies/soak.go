@@ -17,13 +17,12 @@ func withSoaked(in, given Input, d Decision) Decision {
 	switch stays := s.Source == was.Source && isWell(was); {
 	case d.Stale:
 		return d
-	case stage == nil || s.Source == "" || !isWell(*s) || s.HasSoaked(s.Source):
+	case s.Source == "" || !isWell(*s) || s.HasSoaked(s.Source) || stage == nil && !stays:
 		s.SoaksSince = time.Time{}
 		return d
-	case stays && !s.SoaksSince.IsZero():
-	case stays && isNew: // from before the stage
-		s.SoaksSince = was.Stable.Since
-	default:
+	case stage == nil: // perhaps only while fleet.yaml is unusable
+		return d
+	case s.SoaksSince.IsZero() || !stays:
 		s.SoaksSince = rollout.Second(in.Now)
 	}
 	in.State = *s

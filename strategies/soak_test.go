@@ -39,7 +39,7 @@ func TestSoaked(t *testing.T) {
 			in.State.Rejected = []rollout.Rejection{{Hash: "h1-b", At: noon.Add(time.Hour)}}
 		}, 10},
 		"unready pods": {func(minute int, in *Input) {
-			if minute < 13 {
+			if minute >= 5 && minute < 13 {
 				in.Observed = soaking(3).Observed
 			}
 		}, 13},
@@ -74,19 +74,18 @@ func TestSoaked(t *testing.T) {
 }
 
 // TestSoakedAfterARestart checks that a soak continues in a new process, which first observes the pods of content without a version for a
-// minute. It begins again when the app becomes Healthy again. A version from before the stage counts from its own time.
+// minute. It begins again when the app becomes Healthy again, and begins with the stage.
 func TestSoakedAfterARestart(t *testing.T) {
 	const now = time.Hour
 	for name, tt := range map[string]struct {
 		change func(*Input)
 		due    time.Duration // 0: recorded now
 	}{
-		"a version":           {func(*Input) {}, 0},
-		"content":             {func(in *Input) { in.State.Stable.Commit = "c0" }, now + time.Minute},
-		"Healthy again":       {func(in *Input) { in.State.SoaksSince = noon.Add(55 * time.Minute) }, 65 * time.Minute},
-		"from before":         {func(in *Input) { in.State.SoaksSince = time.Time{} }, 0},
-		"content from before": {func(in *Input) { in.State.SoaksSince, in.State.Stable = time.Time{}, nil }, now + 10*time.Minute},
-		"a refused object":    {func(in *Input) { in.Health.Why = "Service shop/web: refused" }, now + time.Minute},
+		"a version":        {func(*Input) {}, 0},
+		"content":          {func(in *Input) { in.State.Stable.Commit = "c0" }, now + time.Minute},
+		"Healthy again":    {func(in *Input) { in.State.SoaksSince = noon.Add(55 * time.Minute) }, 65 * time.Minute},
+		"from before":      {func(in *Input) { in.State.SoaksSince = time.Time{} }, now + 10*time.Minute},
+		"a refused object": {func(in *Input) { in.Health.Why = "Service shop/web: refused" }, now + time.Minute},
 	} {
 		in := soaking(5)
 		in.State.SoaksSince, in.Now = noon, noon.Add(now)
@@ -94,6 +93,8 @@ func TestSoakedAfterARestart(t *testing.T) {
 		tt.change(&in)
 		d := Decide(in)
 		compare.CheckNamed(t, name, tt.due == 0, len(d.State.Soaked) > 0)
+		in.State, in.Stage = d.State, nil
+		compare.CheckNamed(t, name+", while fleet.yaml is unusable", d.State.SoaksSince, Decide(in).State.SoaksSince)
 		if due := noon.Add(tt.due); tt.due > 0 && name != "a refused object" && !d.Requeue.Equal(due) {
 			t.Errorf("%s: due at %s, want %s", name, d.Requeue, due)
 		}
@@ -106,7 +107,7 @@ func TestSoakedKeepsTheNewest(t *testing.T) {
 	for i := range rollout.MaxHistory {
 		in.State.Soaked = append(in.State.Soaked, rollout.Soaked{Commit: fmt.Sprint("c", 20-i)})
 	}
-	in.Now = noon.Add(time.Hour)
+	in.Now, in.State.SoaksSince = noon.Add(time.Hour), noon
 	in.Health = Health{}.Seen(in)
 	got := Decide(in).State.Soaked
 	if len(got) != rollout.MaxHistory || got[0].Commit != "c1" || got[9].Commit != "c12" {
