@@ -36,17 +36,15 @@ type stages struct {
 
 type inputsAt struct{ cluster, app, commit string }
 
-// mostKnown limits the map known, which is then cleared. A waiting app needs some 30 answers in one pass, so that too
-// small a limit would let no app of a large fleet continue.
+// mostKnown limits the map known, which is then cleared. A waiting app needs some 30 answers in one pass.
 const mostKnown = 1_000_000
 
 func newStages(
 	o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher, peersOf func(app string) source.Peers,
 ) *stages {
 	x := &stages{
-		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics,
-		peersOf: peersOf,
-		known:   map[inputsAt]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
+		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics, peersOf: peersOf,
+		known: map[inputsAt]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
 	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
 		Tree: func(commit string) (Snapshot, error) { return fetcher.tree(commit) },

@@ -112,20 +112,14 @@ func isBack(s rollout.State, head *rollout.Render) bool {
 	return rejected || h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
 }
 
-func isReturn(s rollout.State, head *rollout.Render) bool {
-	return s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Release()
-}
-
 // changesOnlyVersion reports whether all objects but staged workloads are the same.
 func changesOnlyVersion(was, head *rollout.Render) bool {
-	others := func(r *rollout.Render) map[rollout.Ref]rollout.Object {
-		all := r.ByRef()
-		for _, spec := range r.Specs {
-			delete(all, spec.Workload.Ref())
-		}
-		return all
+	a, b := was.ByRef(), head.ByRef()
+	for _, spec := range slices.Concat(was.Specs, head.Specs) {
+		delete(a, spec.Workload.Ref())
+		delete(b, spec.Workload.Ref())
 	}
-	return reflect.DeepEqual(others(was), others(head))
+	return reflect.DeepEqual(a, b)
 }
 
 // Member implements cohort.World.

@@ -67,8 +67,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	if head.Err != nil {
 		head.Render = nil
 	}
-	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s,
-		Stage: b.Stage()}
+	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage()}
 	if head.Render != nil || s.Source == "" {
 		a.Entry = t.Entry
 	}

@@ -60,7 +60,8 @@ func (x *Stages) Of(
 	switch {
 	case hasRun:
 		return head, nil, nil
-	case isReturn(s, head.Render): // at once to the stable commit, as other content waits
+	case s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Render.Release():
+		// At once to the stable commit, as other content waits.
 		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):

@@ -65,18 +65,17 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		what := fmt.Sprintf("%s of stage %s: ", p.Cluster, stage.Name)
 		return Choice{Commit: all[0], Hold: what + "soaks another change", Waits: what + "another change " + text}, nil
 	}
-	let, found := []string{p.Approved}, false
-	if p.Approved == "" { // a rejected change needs no approval to stay rejected
-		let = ranAt(s)
-	}
+	found := false
 	for i, commit := range all {
 		c, err := p.check(w, commit, now)
 		eligible, approved, isSame := c.Waits == "", stage.Approve != rollout.ApproveMerge, false
 		if err == nil && eligible && i > 0 { // as after a change of a comment
 			isSame, err = same(w, p.Cluster, commit, s.Source)
 		}
-		if err == nil && eligible && !approved {
-			approved, err = same(w, p.Cluster, commit, let...)
+		if err == nil && eligible && !approved && p.Approved != "" {
+			approved, err = same(w, p.Cluster, commit, p.Approved)
+		} else if err == nil && eligible && !approved { // a rejected change stays rejected without an approval
+			approved, err = HasRun(w, p.Cluster, s, commit)
 		}
 		if err == nil && eligible && !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
@@ -117,15 +116,11 @@ func (p Place) stage(offset int) *rollout.Stage {
 
 // HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit never waits.
 func HasRun(w World, cluster string, s rollout.State, commit string) (bool, error) {
-	return same(w, cluster, commit, ranAt(s)...)
-}
-
-func ranAt(s rollout.State) []string {
-	all := append(rejectedAt(s), soakedAt(s)...)
+	ran := append(rejectedAt(s), soakedAt(s)...)
 	if s.Stable != nil {
-		all = append(all, s.Stable.Commit)
+		ran = append(ran, s.Stable.Commit)
 	}
-	return all
+	return same(w, cluster, commit, ran...)
 }
 
 func rejectedAt(s rollout.State) []string {
