@@ -78,7 +78,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 		}
 		return errors.Join(errs...)
 	default:
-		if waits, _, _ := r.out.waits(clock()); !waits {
+		waits, _, _ := r.out.waits(clock())
+		if tidy := r.out.nextTidy(); !waits && (tidy.IsZero() || tidy.After(clock())) {
 			return nil
 		}
 		refused, err := r.out.flush(ctx, clock())
