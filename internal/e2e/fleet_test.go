@@ -22,6 +22,8 @@ type fleetWorld struct {
 	all    []*world
 }
 
+const soakTime = 3 * time.Second
+
 // fleetOf starts gitrollout in the clusters of all stages. All clusters build shop from one base.
 func fleetOf(t *testing.T, cluster func(testing.TB) *testcluster.Cluster, stages ...[]string) *fleetWorld {
 	f := &fleetWorld{t: t, repo: gittest.New(t)}
@@ -44,22 +46,24 @@ func fleetOf(t *testing.T, cluster func(testing.TB) *testcluster.Cluster, stages
 		f.stages, f.all = append(f.stages, stage), append(f.all, stage...)
 	}
 	f.repo.Write(files)
-	f.soak("2s")
+	f.order("requiredSoakTime: 3s, maxUpdate: 1")
 	for _, w := range f.all {
 		w.start()
 	}
 	return f
 }
 
-// soak pushes a soak time for all stages. In each stage, one cluster takes a change after the other.
-func (f *fleetWorld) soak(requiredSoakTime string) (commit string) {
+// order pushes fleet.yaml with the given fields of the last stage. An app soaks for soakTime in all other stages.
+func (f *fleetWorld) order(last string) {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n"
 	for i, stage := range f.stages {
-		names := rollout.Mapped(stage, func(w *world) string { return w.name })
-		text += fmt.Sprintf("- {name: stage%d, clusters: [%s], requiredSoakTime: %s, maxUpdate: 1}\n", i, strings.Join(names, ", "),
-			requiredSoakTime)
+		names, fields := rollout.Mapped(stage, func(w *world) string { return w.name }), fmt.Sprint("requiredSoakTime: ", soakTime)
+		if i == len(f.stages)-1 {
+			fields = last
+		}
+		text += fmt.Sprintf("- {name: stage%d, clusters: [%s], %s}\n", i, strings.Join(names, ", "), fields)
 	}
-	return f.repo.CommitFiles("soak "+requiredSoakTime, map[string]string{rollout.FleetPath: text})
+	f.repo.CommitFiles("order", map[string]string{rollout.FleetPath: text})
 }
 
 // base pushes another image tag for all clusters.
@@ -92,7 +96,7 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 	for _, stage := range f.stages {
 		for _, w := range stage {
 			s := w.await(w.name+" has soaked with "+tag, func(s rollout.State) bool { return s.HasSoaked(commit) && s.Release == nil })
-			if earliest := s.Stable.Since.Add(2 * time.Second); soaked(w).Before(earliest) {
+			if earliest := s.Stable.Since.Add(soakTime); soaked(w).Before(earliest) {
 				f.t.Errorf("%s: %s soaked at %s, before %s", w.name, tag, soaked(w), earliest)
 			}
 			w.pods.awaitReady(f.t, map[string]int{tag: 2})
@@ -112,13 +116,13 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 	}
 }
 
-// goThrough releases a commit in all clusters in order, pushes an image that never becomes ready, and reverts both commits.
+// goThrough releases a commit in all clusters in order. It reverts an image that never becomes ready, which only the first cluster takes,
+// and then another release, while the clusters of the last stage soak for an hour.
 func (f *fleetWorld) goThrough() {
 	f.t.Helper()
 	first := f.all[0]
 	f.awaitReleased(f.repo.Head(), "v1")
-	good := f.base("v2")
-	f.awaitReleased(good, "v2")
+	f.awaitReleased(f.base("v2"), "v2")
 
 	bad := f.base("v3-neverready")
 	first.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded && len(s.Rejected) == 1 })
@@ -136,14 +140,18 @@ func (f *fleetWorld) goThrough() {
 		w.pods.awaitReady(f.t, map[string]int{"v2": 2})
 	}
 
-	f.soak("1h") // a cluster that waits for a soak does not go back within this test
+	f.order("requiredSoakTime: 1h")
+	good := f.base("v4")
+	for _, w := range f.all {
+		w.awaitHealthy(good)
+	}
 	lengths := rollout.Mapped(f.all, func(w *world) int { return len(w.log0()) })
 	f.repo.Revert(good)
 	for i, w := range f.all {
 		w.await("back", func(s rollout.State) bool {
-			return s.Phase == rollout.Healthy && s.Release == nil && s.Held == nil && w.image() == "shop:v1"
+			return s.Phase == rollout.Healthy && s.Release == nil && s.Held == nil && w.image() == "shop:v2"
 		})
-		w.pods.awaitReady(f.t, map[string]int{"v1": 2})
+		w.pods.awaitReady(f.t, map[string]int{"v2": 2})
 		log := w.log0()
 		for _, subject := range log[:len(log)-lengths[i]] {
 			if strings.Contains(subject, " held: ") {
