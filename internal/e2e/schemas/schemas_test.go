@@ -170,10 +170,11 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// About 50 Rollouts are invalid only because of another object, such as a workload or a Service. Schemas cannot check this.
-	for folder, least := range map[string]int{"rollout": 41, "analysis": 44, "traffic": 30} {
-		if 100*refused[folder] < least*documents[folder] {
-			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)
+	// Documents that are invalid only because of another object, such as a workload or a Service, do not count: schemas cannot
+	// check these.
+	for folder, least := range map[string]int{"rollout": 85, "analysis": 47, "traffic": 62} {
+		if refused[folder] < least {
+			t.Errorf("%s: %d of %d refused, want %d", folder, refused[folder], documents[folder], least)
 		}
 	}
 }
