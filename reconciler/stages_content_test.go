@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// content returns an edit that sets the content of a ConfigMap in the bases of both clusters.
+// contentAt returns an edit that sets the content of a ConfigMap in the bases of both clusters.
 func contentAt(v string) map[string]string {
 	return map[string]string{"base/content.yaml": strings.Replace(configMap, "shop", "content", 1) + "data: {a: " + v + "}\n"}
 }
@@ -53,7 +53,7 @@ func (c *clusters) mergeProposal(app string) {
 	c.push(map[string]string{file: text})
 }
 
-// TestApprovalOfContent: a change without a new version is approved by a merge too, and each such change needs its own approval.
+// TestApprovalOfContent checks that a merge also approves a change without a new version, and that each change needs its own approval.
 func TestApprovalOfContent(t *testing.T) {
 	c := newContents(t, true)
 	for _, v := range []string{"a2", "a3"} {
@@ -66,7 +66,7 @@ func TestApprovalOfContent(t *testing.T) {
 	}
 }
 
-// TestApprovalOpensNoLaterContent: an approval of a version lets in no later content with the same version.
+// TestApprovalOpensNoLaterContent checks that an approval of a version lets in no later content with the same version.
 func TestApprovalOpensNoLaterContent(t *testing.T) {
 	c := newContents(t, true)
 	c.push(baseAt("v2"))
@@ -75,7 +75,6 @@ func TestApprovalOpensNoLaterContent(t *testing.T) {
 	c.push(contentAt("a2"))
 	c.run(160)
 	c.wantContent("a1")
-	// the first proposal was for v2 alone, so take the version's approval
 	c.mergeProposal("shop")
 	c.run(30)
 	c.wantContent("a2")
@@ -92,7 +91,7 @@ func TestApprovalOpensNoLaterContent(t *testing.T) {
 	c.wantContent("a2")
 }
 
-// TestApprovalOfANewApp: a first deployment waits for an approval, which a merge gives.
+// TestApprovalOfANewApp checks that a first deployment waits for an approval, which a merge gives.
 func TestApprovalOfANewApp(t *testing.T) {
 	c := newContents(t, true)
 	files := map[string]string{}
@@ -110,7 +109,7 @@ func TestApprovalOfANewApp(t *testing.T) {
 	}
 }
 
-// TestPromotionOpensNoLaterContent: a promotion of a release in flight lets in no later content with the same version.
+// TestPromotionOpensNoLaterContent checks that a promotion of a release in flight lets in no later content with the same version.
 func TestPromotionOpensNoLaterContent(t *testing.T) {
 	for _, through := range []string{"full", "entry"} {
 		t.Run(through, func(t *testing.T) {
@@ -137,8 +136,8 @@ func TestPromotionOpensNoLaterContent(t *testing.T) {
 	}
 }
 
-// TestRevertWithNewContent: a revert to an earlier version waits if it comes with content that has not run here; a release in flight goes
-// back at once, to the content before it.
+// TestRevertWithNewContent checks that a revert to an earlier version waits if it comes with content that has not run here. A release in
+// flight goes back at once, to the content before the release.
 func TestRevertWithNewContent(t *testing.T) {
 	c := newContents(t, false)
 	c.push(baseAt("v2"))
