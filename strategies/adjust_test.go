@@ -1,11 +1,11 @@
-package strategies
+package strategies_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/strategies/workloads"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestAdjustmentsSettle checks that a decision does not change if all adjustments are applied to it a second time, in the same order.
@@ -17,18 +17,12 @@ func TestAdjustmentsSettle(t *testing.T) {
 			data[i] = byte(rng.Uint32())
 		}
 		given, _ := fuzzInput(seed, data)
-		once := Decide(given)
+		once := strategies.Decide(given)
 		if once.Rollback || once.Ask != nil {
 			continue // Decide is called again after a rollback or a question
 		}
 		compared++
-		in := given.prepared()
-		in.State = workloads.Reopened(given.State)
-		in.State.Progress = withPeaks(in)
-		again := once
-		for _, adjust := range adjustments {
-			again = adjust(in, given, again)
-		}
+		again := strategies.Adjusted(given, once)
 		if !again.State.Equal(&once.State) {
 			t.Fatalf("seed %d:\n%s", seed, compare.Diff(once.State, again.State))
 		}

@@ -1,10 +1,11 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestTheNewTemplateIsAskedAboutAhead checks that the API server validates the new template before its commit is applied. A first step
@@ -17,7 +18,7 @@ func TestTheNewTemplateIsAskedAboutAhead(t *testing.T) {
 		h := twoVersions(func(s *rollout.Spec) { s.Canary.Steps = []rollout.Step{first} })
 		in := inFlight(h, 0, set(h, commitID(0), 10, 10))
 		now := mustDesired(in.State, viewOf(in, h))
-		ahead, err := Ahead(h.at(commitID(1)), now)
+		ahead, err := strategies.Ahead(h.at(commitID(1)), now)
 		if err != nil {
 			t.Fatal(err)
 		}

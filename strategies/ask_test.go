@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // maxAsks is the largest number of questions that Decide may ask about one input.
@@ -16,10 +17,11 @@ const maxAsks = 6
 
 // questions calls Decide and answers each question (Decision.Ask) until Decide asks none. It returns the questions in order, the last input
 // and the last decision.
-func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
+func questions(t *testing.T, in strategies.Input, answer func(*strategies.Input, strategies.Ask)) ([]string, strategies.Input,
+	strategies.Decision) {
 	t.Helper()
 	var asked []string
-	d := Decide(in)
+	d := strategies.Decide(in)
 	for d.Ask != nil {
 		if len(asked) == maxAsks {
 			t.Fatalf("after %q it still asks: %s", asked, dump(d.Ask))
@@ -33,12 +35,12 @@ func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Inpu
 		if dump(in) == before {
 			t.Fatalf("no answer to %s", dump(d.Ask))
 		}
-		d = Decide(in)
+		d = strategies.Decide(in)
 	}
 	return asked, in, d
 }
 
-func questionOf(t *testing.T, ask Ask) string {
+func questionOf(t *testing.T, ask strategies.Ask) string {
 	t.Helper()
 	var kinds []string
 	for kind, is := range map[string]bool{
@@ -56,9 +58,9 @@ func questionOf(t *testing.T, ask Ask) string {
 }
 
 // reply returns a function that answers "no" to the kinds of questions listed in the parameter no, and "yes" to all other questions.
-func reply(no ...string) func(*Input, Ask) {
+func reply(no ...string) func(*strategies.Input, strategies.Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
-	return func(in *Input, ask Ask) {
+	return func(in *strategies.Input, ask strategies.Ask) {
 		switch {
 		case ask.Heal:
 			in.Answers.Healed = new(says("heal"))
@@ -76,7 +78,7 @@ func reply(no ...string) func(*Input, Ask) {
 				in.Answers.Adoptable[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}] = says("adoptable")
 			}
 		case ask.Endpoints != nil:
-			in.Answers.Endpoints = map[Need]bool{}
+			in.Answers.Endpoints = map[strategies.Need]bool{}
 			for _, need := range ask.Endpoints {
 				in.Answers.Endpoints[need] = says("endpoints")
 			}
@@ -90,13 +92,13 @@ func reply(no ...string) func(*Input, Ask) {
 }
 
 // routed returns the input of a release with a router, at the release's first step. The new pods are ready for requests.
-func routed() Input {
+func routed() strategies.Input {
 	_, in := routedAt(0)
 	return in
 }
 
 // unmarked returns the input of an app that has no recorded state and whose Deployment lacks gitrollout's hash annotation.
-func unmarked() Input {
+func unmarked() strategies.Input {
 	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "" })
@@ -104,7 +106,7 @@ func unmarked() Input {
 }
 
 // promotes adds a full promotion of the head to in. If anyway is true, the promotion also adopts an app that another manager owns.
-func promotes(in Input, anyway bool) Input {
+func promotes(in strategies.Input, anyway bool) strategies.Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway
 	return in
@@ -115,19 +117,19 @@ func promotes(in Input, anyway bool) Input {
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
-	in.Answers = Answers{}
+	in.Answers = strategies.Answers{}
 	_, _, held := questions(t, in, reply("foreign", "adoptable"))
 	if held.State.Held == nil || held.State.Held.Reason != rollout.HeldAdoption || held.State.Adopts != in.Promotion.Release {
 		t.Fatalf("another template than Git's: %s", dump(held))
 	}
 	in = promotes(unmarked(), false)
-	in.State, in.Answers = held.State, Answers{}
+	in.State, in.Answers = held.State, strategies.Answers{}
 	_, _, done := questions(t, in, reply("foreign", "adoptable"))
 	if done.State.Held != nil || done.State.Source != commitID(0) || !strings.Contains(done.Subject, "though") {
 		t.Errorf("then it is promoted fully: %s", dump(done))
 	}
 	in = unmarked()
-	in.State, in.Answers = held.State, Answers{}
+	in.State, in.Answers = held.State, strategies.Answers{}
 	in.State.Adopts = "h1-another"
 	if _, _, d := questions(t, in, reply("foreign")); d.State.Held == nil || d.State.Held.Reason != rollout.HeldForeign {
 		t.Errorf("another version than the one that was approved: %s", dump(d))
@@ -135,22 +137,21 @@ func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	released := func() Input { return world(twoVersions(nil)) } // v2 is pushed
-	aborted := func() Input {
+	released := func() strategies.Input { return world(twoVersions(nil)) } // v2 is pushed
+	aborted := func() strategies.Input {
 		in := routed()
 		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 		return in
 	}
-	back := func() Input { // v2 is rejected, the rollback to v1 is over, and v3 is pushed
+	back := func() strategies.Input { // v2 is rejected, the rollback to v1 is over, and v3 is pushed
 		h := twoVersions(nil)
 		h.push(version("v3"))
 		in := world(h)
-		release := newRelease(in)
-		in.State.Phase, in.State.Release = rollout.Aborting, &release
+		in.State.Phase, in.State.Release = rollout.Aborting, strategies.Unhooked(in, true).State.Release
 		in.State.Rollback = &rollout.Rollback{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
-	degraded := func() Input { // v2 is rejected but still at the head, and State.Source is v2's commit
+	degraded := func() strategies.Input { // v2 is rejected but still at the head, and State.Source is v2's commit
 		h := twoVersions(nil)
 		in := world(h)
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
@@ -163,7 +164,7 @@ func TestAsk(t *testing.T) {
 		Held   rollout.HeldReason
 	}
 	cases := map[string]struct {
-		in     Input
+		in     strategies.Input
 		no     string // kinds of questions that get the answer no
 		asks   string
 		phase  rollout.Phase
@@ -201,7 +202,7 @@ func TestAsk(t *testing.T) {
 	}
 	for reason, tc := range cases {
 		t.Run(reason, func(t *testing.T) {
-			tc.in.Answers = Answers{}
+			tc.in.Answers = strategies.Answers{}
 			asks, in, d := questions(t, tc.in, reply(strings.Fields(tc.no)...))
 			got := outcome{Phase: d.State.Phase, Source: d.State.Source}
 			if d.State.Held != nil {
@@ -222,21 +223,21 @@ func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
-	back := Decide(in)
+	back := strategies.Decide(in)
 	if !back.Rollback {
 		t.Fatalf("an abort is answered by %s", dump(back))
 	}
-	in.State, in.Pending, in.Answers = back.State, &back, Answers{}
+	in.State, in.Pending, in.Answers = back.State, &back, strategies.Answers{}
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
-	compare.CheckNamed(t, "a rollback that is not recorded is left", back, Decide(in))
+	compare.CheckNamed(t, "a rollback that is not recorded is left", back, strategies.Decide(in))
 	back.Requeue = in.Now
-	compare.CheckNamed(t, "next pass, when its own time has come", time.Time{}, Decide(in).Requeue)
+	compare.CheckNamed(t, "next pass, when its own time has come", time.Time{}, strategies.Decide(in).Requeue)
 	in.State.Rollback.Drain = in.Now.Add(time.Minute)
-	compare.CheckNamed(t, "next pass, when pods drain later", in.State.Rollback.Drain, Decide(in).Requeue)
+	compare.CheckNamed(t, "next pass, when pods drain later", in.State.Rollback.Drain, strategies.Decide(in).Requeue)
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
-	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
+	if d := strategies.Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the rollback is %s", dump(d))
 	}
 	in.Pending = nil
@@ -265,9 +266,9 @@ func TestAsksEnd(t *testing.T) {
 				changeLive(&in, w, func(live *rollout.ObservedWorkload) { live.Hash = "" })
 			}
 		}
-		in.Answers = Answers{}
+		in.Answers = strategies.Answers{}
 		kinds := []string{"heal", "adoptable", "endpoints", "accept", "foreign", "tool"}
-		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
+		asks, _, d := questions(t, in, func(in *strategies.Input, ask strategies.Ask) {
 			reply(kinds[rng.IntN(6)], kinds[rng.IntN(6)])(in, ask)
 			if ask.Heal && git != nil { // the apply moves pods
 				in.Observed = fuzzObserved(rng.IntN, git, in.Now)

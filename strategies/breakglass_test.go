@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestBreakGlass checks which requests abort the release in flight, which are removed from the cluster, and which cause a warning that they
@@ -16,47 +17,49 @@ func TestBreakGlass(t *testing.T) {
 	why := b.Text()
 	with := func(change func(*rollout.BreakGlass)) string { other := b; change(&other); return other.Encode() }
 	refused := []rollout.Rejection{{Hash: "h1-2", Reason: why}}
-	aborting := func(in *Input) { in.State.Phase, in.State.Rejected = rollout.Aborting, refused }
+	aborting := func(in *strategies.Input) { in.State.Phase, in.State.Rejected = rollout.Aborting, refused }
 	for name, c := range map[string]struct {
 		value  string
-		change func(*Input)
+		change func(*strategies.Input)
 		aborts bool
 		spent  bool
 		warns  string
 	}{
-		"the release":        {b.Encode(), func(*Input) {}, true, false, "Git gets"},
-		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*Input) {}, true, false, "Git gets"},
-		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*Input) {}, true, false, "Git gets"},
-		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*Input) {}, false, false, "serial 4, which"},
-		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*Input) {}, false, false, "serial 8, which"},
-		"another version":    {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*Input) {}, false, false, "release h1-3"},
-		"malformed":          {"v2 burns", func(*Input) {}, false, false, "is not valid"},
-		"no release":         {b.Encode(), func(in *Input) { in.State.Release = nil }, false, false, "which is not in flight"},
-		"none":               {"", func(*Input) {}, false, false, ""},
-		"it is recorded":     {b.Encode(), aborting, false, true, "Git gets"},
-		"the app is at rest": {b.Encode(), func(in *Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true, "Git gets"},
-		"it is not recorded": {b.Encode(), func(in *Input) {
-			in.State.Phase, in.State.Rejected, in.Pending = rollout.Aborting, refused, &Decision{}
+		"the release":        {b.Encode(), func(*strategies.Input) {}, true, false, "Git gets"},
+		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*strategies.Input) {}, true, false, "Git gets"},
+		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*strategies.Input) {}, true, false, "Git gets"},
+		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*strategies.Input) {}, false, false, "serial 4, which"},
+		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*strategies.Input) {}, false, false, "serial 8, which"},
+		"another version": {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*strategies.Input) {}, false, false,
+			"release h1-3"},
+		"malformed":      {"v2 burns", func(*strategies.Input) {}, false, false, "is not valid"},
+		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "which is not in flight"},
+		"none":           {"", func(*strategies.Input) {}, false, false, ""},
+		"it is recorded": {b.Encode(), aborting, false, true, "Git gets"},
+		"the app is at rest": {b.Encode(), func(in *strategies.Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true,
+			"Git gets"},
+		"it is not recorded": {b.Encode(), func(in *strategies.Input) {
+			in.State.Phase, in.State.Rejected, in.Pending = rollout.Aborting, refused, &strategies.Decision{}
 		},
 			false, false, "Git gets"},
-		"it is being pushed": {b.Encode(), func(in *Input) { aborting(in); in.Handed = &in.State },
+		"it is being pushed": {b.Encode(), func(in *strategies.Input) { aborting(in); in.Handed = &in.State },
 			false, false, "Git gets"},
 		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
-			func(in *Input) { in.State.Rejected = refused }, false, true, "Git gets"},
+			func(in *strategies.Input) { in.State.Rejected = refused }, false, true, "Git gets"},
 		"stable's template, while new pods go": {
-			with(func(b *rollout.BreakGlass) { b.Release = "t1" }), func(*Input) {}, true, false, "Git gets"},
-		"a first deployment": {b.Encode(), func(in *Input) { in.State.Stable = nil }, false, false, "no effect on a first deployment"},
+			with(func(b *rollout.BreakGlass) { b.Release = "t1" }), func(*strategies.Input) {}, true, false, "Git gets"},
+		"a first deployment": {b.Encode(), func(in *strategies.Input) { in.State.Stable = nil }, false, false, "no effect on a first deployment"},
 		"a void request, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
-			func(in *Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git gets"},
+			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git gets"},
 		"a later serial, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 8 }),
-			func(in *Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, which"},
-		"the former version is kept": {b.Encode(), func(in *Input) {
+			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, which"},
+		"the former version is kept": {b.Encode(), func(in *strategies.Input) {
 			in.State.Draining = &rollout.Draining{Release: *in.State.Stable}
 			in.State.Phase, in.State.Stable, in.State.Release = rollout.Healthy, in.State.Release, nil
 		}, true, false, "Git gets"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{
+			in := strategies.Input{
 				Now: noon,
 				State: rollout.State{Phase: rollout.Paused, Serial: 7,
 					Stable:  &rollout.Release{Hash: "h1-1", Templates: map[rollout.Workload]rollout.Hash{web: "t1"}},
@@ -64,9 +67,9 @@ func TestBreakGlass(t *testing.T) {
 				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {BreakGlass: c.value}}},
 			}
 			c.change(&in)
-			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && RequestedAbort(in) != "")
-			compare.CheckNamed(t, "spent", c.spent, len(FinishedRequests(in)) > 0)
-			if got := strings.Join(RequestWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
+			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && strategies.RequestedAbort(in) != "")
+			compare.CheckNamed(t, "spent", c.spent, len(strategies.FinishedRequests(in)) > 0)
+			if got := strings.Join(strategies.RequestWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
 				t.Errorf("warnings %q, want %q", got, c.warns)
 			}
 		})
@@ -80,17 +83,17 @@ func TestIsRolledBack(t *testing.T) {
 	delayed.Source = "new"
 	for name, c := range map[string]struct {
 		recorded rollout.State
-		pending  *Decision
+		pending  *strategies.Decision
 		want     bool
 	}{
-		"not recorded":              {rollout.State{Phase: rollout.Paused, Source: "new"}, &Decision{State: back}, true},
+		"not recorded":              {rollout.State{Phase: rollout.Paused, Source: "new"}, &strategies.Decision{State: back}, true},
 		"not recorded, decided now": {rollout.State{Phase: rollout.Paused, Source: "new"}, nil, false},
-		"not recorded, pods go now": {rollout.State{Phase: rollout.Paused, Source: "new"}, &Decision{State: delayed}, false},
+		"not recorded, pods go now": {rollout.State{Phase: rollout.Paused, Source: "new"}, &strategies.Decision{State: delayed}, false},
 		"recorded, and a hook runs": {back, nil, true},
 		"recorded, pods go now":     {delayed, nil, false},
 	} {
-		in := Input{State: c.recorded, Pending: c.pending, Source: &rollout.Render{}}
-		compare.CheckNamed(t, name, c.want, IsRolledBack(in, Decision{State: back}))
+		in := strategies.Input{State: c.recorded, Pending: c.pending, Source: &rollout.Render{}}
+		compare.CheckNamed(t, name, c.want, strategies.IsRolledBack(in, strategies.Decision{State: back}))
 	}
 }
 
@@ -120,7 +123,7 @@ func TestAbortAgain(t *testing.T) {
 			})
 			h.push(func(x *source) { x.workloads[0].spec.Workload.Name = deployment })
 			in.Head = h.headInput()
-			d := Decide(in)
+			d := strategies.Decide(in)
 			compare.CheckNamed(t, name+" of "+deployment, string(rollout.Aborting)+" "+c.want, string(d.State.Phase)+" "+d.State.Source)
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // contentWorld simulates an app without Rollout documents, the app's Jobs, and the content of its ConfigMap in the cluster.
@@ -33,7 +33,7 @@ func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
 		}
 		return rollout.JobState{Complete: true}
 	}
-	w.madeJob = func(j HookJob) { w.made = append(w.made, w.config+":"+j.Object.Name()) }
+	w.madeJob = func(j strategies.HookJob) { w.made = append(w.made, w.config+":"+j.Object.Name()) }
 	w.applied = func(_ rollout.State, objects []rollout.Object) {
 		for _, o := range objects {
 			if hook.Is(o) {
@@ -92,15 +92,6 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 	}
 }
 
-// TestStandingContent checks that an app's content without objects is no version for a rollback.
-func TestStandingContent(t *testing.T) {
-	for objects, want := range map[int]bool{0: false, 1: true} {
-		in := Input{Source: &rollout.Render{Content: "c1-old", Objects: make([]rollout.Object, objects)}}
-		in.Head.Render = &rollout.Render{Content: "c1-new", Hooked: true}
-		compare.CheckNamed(t, fmt.Sprintf("a stable version of %d objects", objects), want, standing(in) != nil)
-	}
-}
-
 const allTimes = "migrate=pre-install,pre-upgrade"
 
 // TestContentHooks checks that hooks of an app without Rollout documents run once for each content. Hooks before a change see the old
@@ -122,7 +113,7 @@ func TestContentHooks(t *testing.T) {
 
 	w.fail["migrate"] = true
 	w.is(w.push(content(2, "v3")), "1:migrate-1", rollout.Degraded, "1", "v2")
-	if r, is := Rejection(w.input(w.state, true)); !is || r.Hook != "shop/migrate" {
+	if r, is := strategies.Rejection(w.input(w.state, true)); !is || r.Hook != "shop/migrate" {
 		t.Errorf("rejected: %+v", r)
 	}
 	w.is(w.settle(), "", rollout.Degraded, "1", "v2")
@@ -133,7 +124,7 @@ func TestContentHooks(t *testing.T) {
 	w.fail["check"] = true
 	count := w.madeJob
 	w.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{Ready: 3 * time.Second} }
-	w.madeJob = func(j HookJob) {
+	w.madeJob = func(j strategies.HookJob) {
 		live := w.kube.Observe().Workloads[web]
 		if count(j); !live.Complete {
 			t.Errorf("%s is made while pods of another version are there", j.Object.Name())
@@ -195,22 +186,6 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.is(w.push(content(1, "v1")), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentOfOtherKinds checks that a workload of an unsupported kind is ready if its status says so, without a look at pods.
-func TestContentOfOtherKinds(t *testing.T) {
-	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
-	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
-		Source: &rollout.Render{Commit: rollout.Commit{ID: "c1"}, Hooked: true, Content: "c1-0",
-			Templates: map[rollout.Workload]rollout.Hash{clones: "h1-0"}}}
-	if why, _ := unready(in, noon); why != "" || len(takenOver(in.Source)) > 0 {
-		t.Errorf("waits for %q", why)
-	}
-	in.Observed.Troubled = []rollout.Trouble{{Ref: clones.Ref(), Message: "2 of 3"},
-		{Ref: rollout.Ref{Kind: "Service", Name: "web"}, Message: "no address"}}
-	if why, _ := unready(in, noon); why != "CloneSet shop/clones: 2 of 3" {
-		t.Errorf("waits for %q", why)
-	}
-}
-
 // TestContentThatDoesNotServe checks content whose pods never become ready. The hooks after the change do not run, and after the deadline
 // the app is Stalled. Newer content does not wait for these pods.
 func TestContentThatDoesNotServe(t *testing.T) {
@@ -218,7 +193,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.settle()
 	w.kube.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == "v2"} }
 	w.is(w.push(version("v2")), "0:migrate-1", rollout.Promoting, "0", "v2")
-	d := Decide(w.input(w.state, true))
+	d := strategies.Decide(w.input(w.state, true))
 	if want := "Deployment shop/web: 0 of 2 new pods are ready"; !strings.HasPrefix(d.Waiting, want) {
 		t.Errorf("waits for %q, want %q", d.Waiting, want)
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -15,7 +16,7 @@ var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Na
 
 // agentsAt returns a DaemonSet at its first step, with the weight share. Each letter of the parameter pods stands for a node with a new (n)
 // or old (o) pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
-func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
+func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) strategies.Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {
 		*s = ofSet(weight(share), aPause)
@@ -56,15 +57,15 @@ func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) 
 }
 
 // strategyOf returns the update strategy of the desired DaemonSet.
-func strategyOf(in Input) any {
+func strategyOf(in strategies.Input) any {
 	v := workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}
 	o, _ := rollout.Find(mustDesired(in.State, v), func(o rollout.Object) bool { return o.Ref() == agent.Ref() })
 	return o.Map("spec", "updateStrategy")["type"]
 }
 
 // evicted returns the nodes whose pods are evicted in this pass.
-func evicted(in Input) []string {
-	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
+func evicted(in strategies.Input) []string {
+	return rollout.Mapped(strategies.Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
 // TestDaemonSetEvictions checks that a step evicts pods on the requested number of nodes, but not more ready pods than maxUnavailable
@@ -160,8 +161,8 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 		s.Canary.NodeOrder = []rollout.NodeSelector{{MatchLabels: map[string]string{"pool": "canary", "zone": "a"}},
 			{MatchLabels: map[string]string{"zone": "a"}}}
 	})
-	if got := evicted(in); len(got) > 0 || !OrdersNodes(in) {
-		t.Errorf("without labels %v; nodes are asked for: %t", got, OrdersNodes(in))
+	if got := evicted(in); len(got) > 0 || !strategies.OrdersNodes(in) {
+		t.Errorf("without labels %v; nodes are asked for: %t", got, strategies.OrdersNodes(in))
 	}
 	in.Observed.Nodes = map[string]map[string]string{
 		"node-7": {"pool": "canary", "zone": "a"}, "node-2": {"zone": "a"}, "node-4": {"zone": "a", "pool": "web"}, "node-1": {"pool": "canary"},
@@ -175,25 +176,25 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 		t.Errorf("the order is %v, want node-7, then 2 and 4, then others", got)
 	}
 	in.State.Phase = rollout.Healthy
-	if OrdersNodes(in) {
+	if strategies.OrdersNodes(in) {
 		t.Error("nodes are asked for at rest")
 	}
 }
 
 // TestDaemonSetIsLeftAlone checks that no pod is deleted outside a step, or before the controller has observed the step's objects.
 func TestDaemonSetIsLeftAlone(t *testing.T) {
-	withAgent := func(change func(*rollout.ObservedWorkload)) func(*Input) {
-		return func(in *Input) { changeLive(in, agent, change) }
+	withAgent := func(change func(*rollout.ObservedWorkload)) func(*strategies.Input) {
+		return func(in *strategies.Input) { changeLive(in, agent, change) }
 	}
-	for name, change := range map[string]func(*Input){
-		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
-		"a rollback": func(in *Input) {
+	for name, change := range map[string]func(*strategies.Input){
+		"a promotion": func(in *strategies.Input) { in.State.Phase = rollout.Promoting },
+		"a rollback": func(in *strategies.Input) {
 			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		},
 		"another template":                        withAgent(func(live *rollout.ObservedWorkload) { live.Hash = "h1-other" }),
 		"a spec that the controller has not seen": withAgent(func(live *rollout.ObservedWorkload) { live.Synced = false }),
-		"a commit that is gone":                   func(in *Input) { in.Source = nil },
-		"a release without it":                    func(in *Input) { in.State.Progress = nil },
+		"a commit that is gone":                   func(in *strategies.Input) { in.Source = nil },
+		"a release without it":                    func(in *strategies.Input) { in.State.Progress = nil },
 	} {
 		in := agentsAt(t, 30, "oooooooooo", nil)
 		if len(evicted(in)) != 1 {
@@ -209,11 +210,11 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })
-	d := Decide(in)
+	d := strategies.Decide(in)
 	compare.CheckNamed(t, "it is recorded as", "shop Suspended: 0 nodes at step 1/2 setWeight 30", d.Subject)
 	in.State = d.State
 	want := "nodes that its pods may run on (Suspended: 0 nodes; see taints and nodeSelector)"
-	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
+	compare.CheckNamed(t, "it waits for", want, strategies.Decide(in).Waiting)
 }
 
 // TestDaemonSetOfAThirdTemplate checks that no pod is replaced when gitrollout undoes a manual image change at a step.
@@ -239,8 +240,8 @@ func TestDaemonSetStep(t *testing.T) {
 	} {
 		in := agentsAt(t, 30, pods, nil)
 		compare.CheckNamed(t, pods+": the strategy", "OnDelete", strategyOf(in))
-		compare.CheckNamed(t, pods+": the step is done", tc.done, Decide(in).State.Progress[0].Step > 0)
-		compare.CheckNamed(t, pods+": the surplus", tc.surplus, Explain(in)[0].Surplus)
+		compare.CheckNamed(t, pods+": the step is done", tc.done, strategies.Decide(in).State.Progress[0].Step > 0)
+		compare.CheckNamed(t, pods+": the surplus", tc.surplus, strategies.Explain(in)[0].Surplus)
 	}
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	in.State.Phase = rollout.Promoting

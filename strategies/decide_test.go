@@ -1,13 +1,15 @@
-package strategies
+package strategies_test
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -53,15 +55,15 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 }
 
 // healed is the answer to Ask.Heal that the cluster has accepted the objects of the state.
-var healed = Answers{Healed: new(true)}
+var healed = strategies.Answers{Healed: new(true)}
 
 // world returns the input of an app without a release in flight, at the first commit of a history. The newest commit is the head.
-func world(h *history, sets ...rollout.Revision) Input {
+func world(h *history, sets ...rollout.Revision) strategies.Input {
 	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
 		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
 	}
-	return Input{
+	return strategies.Input{
 		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Answers: healed,
 		Promotion: h.head().promotion,
 		State: rollout.State{
@@ -75,58 +77,58 @@ func world(h *history, sets ...rollout.Revision) Input {
 }
 
 // transition decides once and records the result.
-func transition(in *Input, h *history) Decision {
-	d := Decide(*in)
+func transition(in *strategies.Input, h *history) strategies.Decision {
+	d := strategies.Decide(*in)
 	in.State, in.Source = d.State, h.at(d.State.Source)
 	return d
 }
 
 // inFlight returns the input of an app at a given step of the release of the newest commit.
-func inFlight(h *history, step int, sets ...rollout.Revision) Input {
+func inFlight(h *history, step int, sets ...rollout.Revision) strategies.Input {
 	in := world(h, sets...)
 	transition(&in, h)
 	spec, _ := in.Source.Spec(web)
 	in.State.Progress = []rollout.Progress{plan.Compile(spec).Enter(step, in.Now)}
-	in.State.Phase = phaseOf(in, in.State.Progress)
+	in.State.Phase = strategies.PhaseOf(in, in.State.Progress)
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Complete = in.Source.Templates[web], false })
 	return in
 }
 
 // atStep returns a release of web from v1 to v2 at the given step, with 8 pods of v1 and 2 pods of v2.
-func atStep(change func(*rollout.Spec), step int) (*history, Input) {
+func atStep(change func(*rollout.Spec), step int) (*history, strategies.Input) {
 	h := twoVersions(change)
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 }
 
 // checkPhase fails the test if a decision does not lead to the phase.
-func checkPhase(t *testing.T, when string, in Input, want rollout.Phase) {
+func checkPhase(t *testing.T, when string, in strategies.Input, want rollout.Phase) {
 	t.Helper()
-	if d := Decide(in); d.State.Phase != want {
+	if d := strategies.Decide(in); d.State.Phase != want {
 		t.Errorf("%s it is %s, want %s: %s %s, waits for %q", when, d.State.Phase, want, d.Subject, d.State.Reason, d.Waiting)
 	}
 }
 
 // changeLive changes the observed state of a workload.
-func changeLive(in *Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
+func changeLive(in *strategies.Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
 	live := in.Observed.Workloads[w]
 	change(&live)
 	in.Observed.Workloads[w] = live
 }
 
 // withLive returns a function that changes web's observed state.
-func withLive(change func(*rollout.ObservedWorkload)) func(*Input) {
-	return func(in *Input) { changeLive(in, web, change) }
+func withLive(change func(*rollout.ObservedWorkload)) func(*strategies.Input) {
+	return func(in *strategies.Input) { changeLive(in, web, change) }
 }
 
 func TestDecideAtRest(t *testing.T) {
 	type pushes = []func(*source)
 	config := func(x *source) { x.config++ }
-	reject := func(in *Input) {
+	reject := func(in *strategies.Input) {
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon,
 			Promotion: "d1"}}
 	}
-	retry := func(release rollout.Hash, digest string) func(*Input) {
-		return func(in *Input) {
+	retry := func(release rollout.Hash, digest string) func(*strategies.Input) {
+		return func(in *strategies.Input) {
 			reject(in)
 			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: cmp.Or(release, in.Head.Render.Release()), Digest: digest}
 		}
@@ -146,7 +148,7 @@ func TestDecideAtRest(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		push   pushes
-		change func(*Input)
+		change func(*strategies.Input)
 		want   want
 	}{
 		"Nothing":       {"nothing to do is no transition", nil, nil, healthy},
@@ -155,10 +157,10 @@ func TestDecideAtRest(t *testing.T) {
 			pushes{func(x *source) { x.promotion = &rollout.Promotion{} }}, nil, healthy},
 		"Version": {"a new template is a release", pushes{version("v2")}, nil, releases},
 		"VerifiedBefore": {"a hash that served well is rolled out without pauses", pushes{version("v2")},
-			func(in *Input) { in.State.Verified = append(in.State.Verified, in.Head.Render.Release()) },
+			func(in *strategies.Input) { in.State.Verified = append(in.State.Verified, in.Head.Render.Release()) },
 			want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Fast: true, Says: "verified before"}},
 		"Rejected": {"a rejected hash is not tried again", pushes{version("v2")}, reject, degraded},
-		"RejectedConfig": {"and stable keeps the newest that it served with", pushes{config, version("v2")}, func(in *Input) {
+		"RejectedConfig": {"and stable keeps the newest that it served with", pushes{config, version("v2")}, func(in *strategies.Input) {
 			reject(in)
 			in.State.Source = commitID(1)
 		}, want{Phase: rollout.Degraded, Source: commitID(1), Says: "degraded"}},
@@ -168,7 +170,7 @@ func TestDecideAtRest(t *testing.T) {
 		"Broken": {"a commit that cannot be rendered is not followed", pushes{func(x *source) { x.broken = true }}, nil,
 			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"}},
 		"Mended": {"and is forgotten when it can", nil,
-			func(in *Input) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} },
+			func(in *strategies.Input) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} },
 			want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"}},
 		"NoDocuments": {"without Rollout documents Deployments are plain",
 			pushes{func(x *source) { x.workloads[0].plain, x.workloads[0].version = true, "v2" }}, nil, follows},
@@ -187,7 +189,7 @@ func TestDecideAtRest(t *testing.T) {
 				tc.change(&in)
 				in.Source = h.at(in.State.Source)
 			}
-			d := Decide(in)
+			d := strategies.Decide(in)
 			got := want{Phase: d.State.Phase, Source: d.State.Source, Says: tc.want.Says}
 			if r := d.State.Release; r != nil {
 				got.Release, got.Fast = r.Commit, r.Fast
@@ -212,13 +214,13 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
 	in := world(h)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if d.Subject == "" || d.State.Held == nil || d.State.Held.Commit != commitID(1) {
 		t.Fatalf("held is %+v, subject %q", d.State.Held, d.Subject)
 	}
 	h.push(func(x *source) { x.config++ })
 	in.State, in.Head = d.State, h.headInput()
-	if d := Decide(in); d.Subject != "" || d.State.Held.Commit != commitID(1) {
+	if d := strategies.Decide(in); d.Subject != "" || d.State.Held.Commit != commitID(1) {
 		t.Errorf("recorded again: %q, %+v", d.Subject, d.State.Held)
 	}
 }
@@ -248,9 +250,9 @@ func TestRollbackWithoutItsCommit(t *testing.T) {
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now}
 	h.push(version("v1"))
 	in.Head = h.headInput()
-	want := Decide(in).State.Rollback.Drain
+	want := strategies.Decide(in).State.Rollback.Drain
 	in.Source = nil
-	got := Decide(in).State.Rollback
+	got := strategies.Decide(in).State.Rollback
 	if got == nil || !got.Drain.Equal(want) || !want.After(in.Now) {
 		t.Errorf("pods go at %+v, want %s", got, want)
 	}
@@ -270,7 +272,7 @@ func TestLeavingARelease(t *testing.T) {
 		reason string
 		spec   func(*rollout.Spec)
 		push   func(*source)
-		change func(*Input)
+		change func(*strategies.Input)
 		want   want
 	}{
 		"Revert": {"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil,
@@ -279,12 +281,13 @@ func TestLeavingARelease(t *testing.T) {
 		"Abort":        {"rejected; the canary's pods stay for the delay", surge, abort, nil, want{commitID(1), true, 30 * time.Second}},
 		"AbortInPlace": {"in place stable needs their room", nil, abort, nil, want{commitID(1), true, 0}},
 		"AbortPromoting": {"while promoting stable is no longer whole", surge, abort,
-			func(in *Input) { in.State.Phase = rollout.Promoting }, want{commitID(1), true, 0}},
-		"AbortStalled": {"also while promoting stalls", surge, abort, func(in *Input) {
+			func(in *strategies.Input) { in.State.Phase = rollout.Promoting }, want{commitID(1), true, 0}},
+		"AbortStalled": {"also while promoting stalls", surge, abort, func(in *strategies.Input) {
 			in.State.Phase, in.State.Progress[0] = rollout.Stalled, plan.Compile(in.Source.Specs[0]).Enter(99, in.Now)
 		}, want{commitID(1), true, 0}},
 		"Deadline": {"progressDeadlineAbort", func(s *rollout.Spec) { s.ProgressDeadlineAbort = true },
-			func(x *source) { x.promotion = nil }, func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{commitID(1), true, 0}},
+			func(x *source) { x.promotion = nil }, func(in *strategies.Input) { in.Now = in.Now.Add(600 * time.Second) },
+			want{commitID(1), true, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +305,7 @@ func TestLeavingARelease(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&in)
 			}
-			d := Decide(in)
+			d := strategies.Decide(in)
 			if d.State.Rollback == nil || !d.Rollback || d.State.Phase != rollout.Aborting {
 				t.Fatalf("%s: no rollback but %s, %q", tc.reason, d.State.Phase, d.Subject)
 			}
@@ -323,19 +326,19 @@ func TestGates(t *testing.T) {
 	broken := func(why string) rollout.Revision {
 		return rollout.Revision{Hash: hash, Desired: 2, Pods: 2, Problem: why}
 	}
-	waits := func(text string) verdict { return verdict{text: text} }
-	gated := verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}
-	timed := verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}
+	waits := func(text string) strategies.Verdict { return strategies.Verdict{Text: text} }
+	gated := strategies.Verdict{Paused: true, Text: "promotion of " + string(hash) + " at step 2/3"}
+	timed := strategies.Verdict{Paused: true, Due: noon.Add(61 * time.Minute), Text: "pause 1m0s, until 2026-11-20T13:01:00Z"}
 	cases := map[string]struct {
 		reason    string
 		step      int
 		after     time.Duration // since the beginning of the step, which is an hour after noon
 		sets      sets          // default: all pods of both versions are ready
 		promotion *rollout.Promotion
-		change    func(*Input)
-		want      verdict
+		change    func(*strategies.Input)
+		want      strategies.Verdict
 	}{
-		"Done":     {reason: "pods serve, old ones are gone", want: verdict{done: true}},
+		"Done":     {reason: "pods serve, old ones are gone", want: strategies.Verdict{Done: true}},
 		"NotReady": {reason: "pods are missing", sets: sets{stable, fresh(1)}, want: waits("pods of the new version: 1 of 2 serve")},
 		"Problem": {reason: "and why", sets: sets{stable, broken("ImagePullBackOff")},
 			want: waits("pods of the new version: 0 of 2 serve (ImagePullBackOff)")},
@@ -344,33 +347,34 @@ func TestGates(t *testing.T) {
 		"StableProblemBeside": {reason: "the new version's own comes first", sets: sets{ailing, broken("x")},
 			want: waits("pods of the new version: 0 of 2 serve (x)")},
 		"StableProblemOfSurge": {reason: "new pods beside the stable ones do not wait for them", sets: sets{ailing, fresh(0)},
-			change: func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge }, want: waits("pods of the new version: 0 of 2 serve")},
+			change: func(in *strategies.Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge },
+			want:   waits("pods of the new version: 0 of 2 serve")},
 		"TooYoung": {reason: "ready is not yet serving", after: 10*time.Second - time.Hour,
-			want: verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)}},
+			want: strategies.Verdict{Text: "pods of the new version: 0 of 2 serve", Due: noon.Add(time.Minute)}},
 		"OldAreLeft": {reason: "in place the old ones have to go", sets: sets{set(h, commitID(0), 10, 10), fresh(2)},
 			want: waits("pods of the old version: 2 of 10 must still be removed")},
 		"NotSynced": {reason: "the controller has not seen it", change: withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }),
 			want: waits("the Deployment controller")},
-		"Gone": {reason: "the Deployment was deleted", change: func(in *Input) { delete(in.Observed.Workloads, web) },
+		"Gone": {reason: "the Deployment was deleted", change: func(in *strategies.Input) { delete(in.Observed.Workloads, web) },
 			want: waits("Deployment shop/web to exist")},
-		"NotSettled": {reason: "the cluster has not accepted the step", change: func(in *Input) { in.Answers.Healed = new(false) },
+		"NotSettled": {reason: "the cluster has not accepted the step", change: func(in *strategies.Input) { in.Answers.Healed = new(false) },
 			want: waits("the cluster to accept the objects of setWeight 20")},
 		"Gate": {reason: "the gate waits for a promotion", step: 1, want: gated},
-		"GateOpen": {reason: "a promotion opens the gate", step: 1, want: verdict{done: true, by: "Bob"},
+		"GateOpen": {reason: "a promotion opens the gate", step: 1, want: strategies.Verdict{Done: true, By: "Bob"},
 			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}},
 		"GateStale": {reason: "something else", step: 1, want: gated,
 			promotion: &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}},
-		"GateFast": {reason: "a verified hash does not wait", step: 1, change: func(in *Input) { in.State.Release.Fast = true },
-			want: verdict{done: true}},
+		"GateFast": {reason: "a verified hash does not wait", step: 1, change: func(in *strategies.Input) { in.State.Release.Fast = true },
+			want: strategies.Verdict{Done: true}},
 		"Timer":     {reason: "the clock runs from when the step began", step: 2, after: 59 * time.Second, want: timed},
-		"TimerDone": {reason: "and is through", step: 2, after: time.Minute, want: verdict{done: true}},
+		"TimerDone": {reason: "and is through", step: 2, after: time.Minute, want: strategies.Verdict{Done: true}},
 		"TimerBack": {reason: "a clock that was set back waits longer", step: 2, after: -time.Hour, want: timed},
-		"TimerOpen": {reason: "a promotion passes the pause early", step: 2, want: verdict{done: true, by: "a promotion file"},
+		"TimerOpen": {reason: "a promotion passes the pause early", step: 2, want: strategies.Verdict{Done: true, By: "a promotion file"},
 			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}},
-		"Hold": {reason: "hold stops everything", want: verdict{paused: true, text: "the end of decision: hold by Bob"},
+		"Hold": {reason: "hold stops everything", want: strategies.Verdict{Paused: true, Text: "the end of decision: hold by Bob"},
 			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Hold, Author: "Bob"}},
-		"Paused": {reason: "and so does the document", change: func(in *Input) { in.Head.Render.Specs[0].Paused = true },
-			want: verdict{paused: true, text: "the end of paused: true in the Rollout document"}},
+		"Paused": {reason: "and so does the document", change: func(in *strategies.Input) { in.Head.Render.Specs[0].Paused = true },
+			want: strategies.Verdict{Paused: true, Text: "the end of paused: true in the Rollout document"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -384,7 +388,7 @@ func TestGates(t *testing.T) {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
-			got := gates.verdict(in, workloads.New(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
+			got := strategies.Gates(in, workloads.New(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
 			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
@@ -410,7 +414,7 @@ func TestOverdue(t *testing.T) {
 	for name, tc := range cases {
 		in := inFlight(h, tc.step, set(h, commitID(0), 8, 8), tc.fresh)
 		in.Now = in.Now.Add(tc.after)
-		if _, got := overdue(in); got != tc.want {
+		if _, _, got := strategies.Overdue(in); got != tc.want {
 			t.Errorf("%s, %s: got %t", name, tc.reason, got)
 		}
 	}
@@ -429,7 +433,7 @@ func TestTwoDeadlines(t *testing.T) {
 	transition(&in, h)
 	began := in.Now
 	in.Now = began.Add(time.Minute)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if d.State.Phase != rollout.Stalled || !d.Requeue.Equal(began.Add(10*time.Minute)) {
 		t.Errorf("after a minute it is %s, and it looks again at %s", d.State.Phase, d.Requeue)
 	}
@@ -455,17 +459,10 @@ func TestRollbackWindow(t *testing.T) {
 		h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
 		in := world(h)
 		in.State.Verified = tc.verified
-		compare.CheckNamed(t, name+", "+tc.reason, tc.want, isFast(in, "x"))
-	}
-}
-
-func TestRemember(t *testing.T) {
-	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
-	before := dump(list)
-	compare.CheckNamed(t, "the oldest goes", []rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x"))
-	compare.CheckNamed(t, "those that came after a known one are left", []rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4"))
-	if dump(list) != before {
-		t.Error("the list was changed in place")
+		if i := slices.Index(tc.verified, "x"); i >= 0 {
+			tc.verified[i] = in.Head.Render.Release()
+		}
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, strategies.IsFast(in.State, in.Head.Render))
 	}
 }
 
@@ -473,11 +470,11 @@ func TestRemember(t *testing.T) {
 // The release needs this decision because it may remove other pods once pods added by an autoscaler are available.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
-	if d := Decide(in); !d.Requeue.IsZero() {
+	if d := strategies.Decide(in); !d.Requeue.IsZero() {
 		t.Errorf("all pods serve, and it looks again at %v", d.Requeue)
 	}
 	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-20 * time.Second)
-	if d, want := Decide(in), in.Now.Add(40*time.Second); !d.Requeue.Equal(want) {
+	if d, want := strategies.Decide(in), in.Now.Add(40*time.Second); !d.Requeue.Equal(want) {
 		t.Errorf("looks again at %v, want %v", d.Requeue, want)
 	}
 }
@@ -489,7 +486,7 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
 		in.State.Progress[0].Suspended, in.State.Serial = suspended, 7
 		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Replicas = replicas })
-		if d := Decide(in); d.State.Progress[0].Suspended == suspended || d.State.Written != 7 {
+		if d := strategies.Decide(in); d.State.Progress[0].Suspended == suspended || d.State.Written != 7 {
 			t.Errorf("%s: the mark is %d, want 7", d.Subject, d.State.Written)
 		}
 	}
@@ -499,11 +496,11 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 // available. Surplus pods come from a manual change, or from a step that applied the stable template for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
-	want := stagedIn(in.prepared())[0].Want()
+	want := workloads.All(in.State, in.Head.Render.Specs, in.Observed, plan.Cache{})[0].Want()
 	for old, looks := range map[int]bool{want.Stable: false, want.Stable + 1: true} {
 		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.Canary, want.Canary))
 		in.Observed.Workloads[web].Revisions[1].ReadySince[0] = in.Now.Add(-20 * time.Second)
-		if due := Decide(in).Requeue; due.Equal(in.Now.Add(40*time.Second)) != looks {
+		if due := strategies.Decide(in).Requeue; due.Equal(in.Now.Add(40*time.Second)) != looks {
 			t.Errorf("%d old pods, where %d are asked for: it looks again at %v", old, want.Stable, due)
 		}
 	}
@@ -520,14 +517,14 @@ func TestHeldLooksAgain(t *testing.T) {
 	transition(&in, h)
 	h.push(func(x *source) { x.broken = true })
 	in.Head = h.headInput()
-	if d, want := Decide(in), in.Now.Add(10*time.Minute); d.State.Held == nil || !d.Requeue.Equal(want) {
+	if d, want := strategies.Decide(in), in.Now.Add(10*time.Minute); d.State.Held == nil || !d.Requeue.Equal(want) {
 		t.Errorf("held at its first step it looks again at %v, want %v (held %+v)", d.Requeue, want, d.State.Held)
 	}
 	in.Now = in.Now.Add(10 * time.Minute)
-	if in.State = Decide(in).State; in.State.Phase != rollout.Aborting {
+	if in.State = strategies.Decide(in).State; in.State.Phase != rollout.Aborting {
 		t.Fatalf("at the deadline it is %s", in.State.Phase)
 	}
-	if d, want := Decide(in), in.Now.Add(30*time.Second); !d.Requeue.Equal(want) {
+	if d, want := strategies.Decide(in), in.Now.Add(30*time.Second); !d.Requeue.Equal(want) {
 		t.Errorf("rolling back it looks again at %v, want %v", d.Requeue, want)
 	}
 }
@@ -539,7 +536,7 @@ func TestWaitingLooksAgain(t *testing.T) {
 	in := world(h)
 	transition(&in, h)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold}
-	if d := Decide(in); d.State.Phase != rollout.Paused || !d.Requeue.IsZero() {
+	if d := strategies.Decide(in); d.State.Phase != rollout.Paused || !d.Requeue.IsZero() {
 		t.Errorf("%s, it looks again at %v", d.State.Phase, d.Requeue)
 	}
 	in.Now = in.Now.Add(10 * time.Minute)
@@ -551,7 +548,7 @@ func TestWaitingLooksAgain(t *testing.T) {
 	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-10 * time.Second)
 	h.push(func(x *source) { x.broken = true })
 	in.Head = h.headInput()
-	if d, want := Decide(in), in.Now.Add(20*time.Second); d.State.Held == nil || !d.Requeue.Equal(want) {
+	if d, want := strategies.Decide(in), in.Now.Add(20*time.Second); d.State.Held == nil || !d.Requeue.Equal(want) {
 		t.Errorf("held %+v, it looks again at %v, want %v", d.State.Held, d.Requeue, want)
 	}
 }
@@ -583,23 +580,8 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	ailing.Problem = "pod web-7: CrashLoopBackOff"
 	in := inFlight(h, 0, ailing, set(h, commitID(1), 2, 0))
 	in.Now = noon.Add(24 * time.Hour)
-	if d, is := overdue(in); !is || !strings.HasSuffix(d.reason, ": stable pod web-7: CrashLoopBackOff") {
-		t.Errorf("overdue: %t, %q", is, d.reason)
-	}
-}
-
-// TestWhoHoldsIsRemembered checks that a new process takes the author of a hold from the recorded state.
-func TestWhoHoldsIsRemembered(t *testing.T) {
-	byAnn := &rollout.Held{Message: "release h1 waits for the end of decision: hold by Ann"}
-	other := &rollout.Held{Message: "of another kind"}
-	for held, want := range map[*rollout.Held]string{nil: "", byAnn: "Ann", other: ""} {
-		p := &rollout.Promotion{}
-		if got := whoHeld(p, held); got.Author != want || p.Author != "" {
-			t.Errorf("recorded %+v: %q, want %q; the given author is %q", held, got.Author, want, p.Author)
-		}
-		if got := whoHeld(&rollout.Promotion{Author: "Bob"}, held); got.Author != "Bob" {
-			t.Errorf("recorded %+v, and Bob holds it: %q", held, got.Author)
-		}
+	if _, reason, is := strategies.Overdue(in); !is || !strings.HasSuffix(reason, ": stable pod web-7: CrashLoopBackOff") {
+		t.Errorf("overdue: %t, %q", is, reason)
 	}
 }
 
@@ -614,7 +596,7 @@ func TestReplicasWithoutDocument(t *testing.T) {
 		transition(&in, h)
 		h.push(func(x *source) { x.workloads[0].plain, x.workloads[0].spec.Replicas = true, new(12) })
 		in.Head = h.headInput()
-		s := Decide(in).State
+		s := strategies.Decide(in).State
 		if len(s.Replicas) != 1 || s.Replicas[0].Count == nil || *s.Replicas[0].Count != 12 {
 			t.Errorf("aborted %t: the replicas of Git are %+v, phase %s", aborted, s.Replicas, s.Phase)
 		}

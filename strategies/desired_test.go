@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -41,9 +42,9 @@ func byHand(of rollout.Revision, n int) rollout.Revision {
 	return r
 }
 
-func viewOf(in Input, h *history) workloads.View {
+func viewOf(in strategies.Input, h *history) workloads.View {
 	v := workloads.View{Now: in.Now, Source: h.at(in.State.Source), Observed: in.Observed}
-	if NeedsStable(in.State, v) {
+	if strategies.NeedsStable(in.State, v) {
 		v.Stable = h.at(in.State.Stable.Commit)
 	}
 	return v
@@ -61,15 +62,15 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 	back := hold("20%", "80%")
 	back.Version, back.Commit = "v1", commitID(0)
-	aborting := func(in *Input) {
+	aborting := func(in *strategies.Input) {
 		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
 	}
 	blueGreen := func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
 		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", ScaleDownDelaySeconds: 30}
 	}
-	kept := func(replicas, ready int) func(*Input) { // v2 is stable, and Kubernetes removes the pods of v1
-		return func(in *Input) {
+	kept := func(replicas, ready int) func(*strategies.Input) { // v2 is stable, and Kubernetes removes the pods of v1
+		return func(in *strategies.Input) {
 			in.State.Phase, in.State.Draining = rollout.Promoting, &rollout.Draining{}
 			changeLive(in, web, func(live *rollout.ObservedWorkload) {
 				live.Replicas, live.Revisions[1].ReadySince = replicas, live.Revisions[1].ReadySince[:ready]
@@ -85,12 +86,12 @@ func TestDesiredDeployment(t *testing.T) {
 		step   int
 		old    int
 		fresh  int
-		change func(*Input)
+		change func(*strategies.Input)
 		want   shape
 	}{
 		"FirstStep": {"template and hold in one", nil, 0, 10, 0, nil, hold("0%", "20%")},
 		"Surge":     {"stable stays whole", surge, 0, 10, 0, nil, hold("20%", "0%")},
-		"Promoting": {"the user's own fields", nil, 3, 8, 2, func(in *Input) { in.State.Phase = rollout.Promoting },
+		"Promoting": {"the user's own fields", nil, 3, 8, 2, func(in *strategies.Input) { in.State.Phase = rollout.Promoting },
 			user("v2", commitID(1))},
 		"NoCanaryYet": {"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) },
 			0, 10, 0, nil, user("v1", commitID(0))},
@@ -112,7 +113,7 @@ func TestDesiredDeployment(t *testing.T) {
 				live.Revisions[2].Number, live.Revisions[2].Created = 4, noon
 			}), user("v1", commitID(0))},
 		"PromotingScaled": {"a version that never becomes ready does not prevent another number of pods", nil, 3, 20, 5,
-			func(in *Input) {
+			func(in *strategies.Input) {
 				in.State.Phase = rollout.Promoting
 				changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Replicas = 20 })
 			}, user("v2", commitID(1))},
@@ -138,19 +139,19 @@ func TestDesiredDeployment(t *testing.T) {
 			live.Revisions[1].ReadySince = live.Revisions[1].ReadySince[:1]
 			live.Replicas, live.Synced, live.Available = 2, true, 2
 		}), half},
-		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input) {
+		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *strategies.Input) {
 			in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, commitID(0), &rollout.Rollback{To: commitID(0)}
 		}, user("v1", commitID(0))},
-		"RetreatDelayed": {"until the canary's pods may go they are held", surge, 0, 10, 2, func(in *Input) {
+		"RetreatDelayed": {"until the canary's pods may go they are held", surge, 0, 10, 2, func(in *strategies.Input) {
 			aborting(in)
 		}, hold("20%", "0%")},
 		"RetreatOfAStepNotApplied": {"a rollback starts no pods of a step that is recorded and was never applied", surge, 0, 10, 0,
-			func(in *Input) {
+			func(in *strategies.Input) {
 				aborting(in)
 				changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Hash = in.State.StableHash(web) })
 			}, user("v1", commitID(0))},
 		"RetreatOfAStepAppliedInPart": {"a rollback keeps the new pods, and starts no others", surge, 0, 10, 1, aborting, hold("10%", "0%")},
-		"RetreatBesideAnother": {"another process is removing the new pods: the object stays", surge, 0, 10, 2, func(in *Input) {
+		"RetreatBesideAnother": {"another process is removing the new pods: the object stays", surge, 0, 10, 2, func(in *strategies.Input) {
 			aborting(in)
 			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Hash = in.State.StableHash(web) })
 		}, shape{}},
@@ -214,19 +215,19 @@ func TestPins(t *testing.T) {
 		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PreviewService: "web-preview", ScaleDownDelaySeconds: 30,
 			AbortScaleDownDelaySeconds: 30}
 	}
-	back := func(source string) func(*Input) {
-		return func(in *Input) {
+	back := func(source string) func(*strategies.Input) {
+		return func(in *strategies.Input) {
 			in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, source, &rollout.Rollback{To: commitID(0)}
 		}
 	}
-	promoting := func(in *Input) { in.State.Phase = rollout.Promoting }
+	promoting := func(in *strategies.Input) { in.State.Phase = rollout.Promoting }
 	old, fresh := commitID(0), commitID(1) // the pod hashes of the ReplicaSets in these tests
 	cases := map[string]struct {
 		reason     string
 		spec       func(*rollout.Spec)
 		step       int
 		old, fresh int
-		change     func(*Input)
+		change     func(*strategies.Input)
 		want       [2]string // the pod hashes that the main and the side Service select
 	}{
 		"CanaryStarts": {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
@@ -285,48 +286,25 @@ func TestInventoryAndPrunable(t *testing.T) {
 	ref := func(name string) rollout.Ref { return config(name).Ref() }
 	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
 	desired := []rollout.Object{config("c"), config("b"), config("a")}
-	compare.CheckNamed(t, "inventory", []rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired))
-	compare.CheckNamed(t, "prunable", []rollout.Ref{ref("old")}, Prunable(s, desired))
+	compare.CheckNamed(t, "inventory", []rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, strategies.Inventory(s, desired))
+	compare.CheckNamed(t, "prunable", []rollout.Ref{ref("old")}, strategies.Prunable(s, desired))
 	s.Release = &rollout.Release{}
-	if got := Prunable(s, desired); len(got) > 0 {
+	if got := strategies.Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned while a release is in flight", got)
 	}
 	hpa := rollout.Ref{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}
 	s.Inventory = append(s.Inventory, hpa)
-	compare.CheckNamed(t, "an autoscaler that left Git in flight", []rollout.Ref{hpa}, Prunable(s, desired))
+	compare.CheckNamed(t, "an autoscaler that left Git in flight", []rollout.Ref{hpa}, strategies.Prunable(s, desired))
 	s.Release, s.Held = nil, &rollout.Held{}
-	if got := Prunable(s, desired); len(got) > 0 {
+	if got := strategies.Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned although Git cannot be understood", got)
-	}
-}
-
-func TestAbortDelay(t *testing.T) {
-	type specs = []rollout.Spec
-	canary := func(scaling rollout.Scaling, service string, seconds int) rollout.Spec {
-		return rollout.Spec{Workload: web, Scaling: scaling,
-			Canary: &rollout.Canary{StableService: service, AbortScaleDownDelaySeconds: seconds}}
-	}
-	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
-	for reason, tc := range map[string]struct {
-		specs specs
-		want  time.Duration
-	}{
-		"nothing known: at once":                               {nil, 0},
-		"routes first, pods later":                             {specs{canary(rollout.Surge, "web", 30)}, 30 * time.Second},
-		"the preview stays for a while":                        {specs{blueGreen}, 20 * time.Second},
-		"of several the longest":                               {specs{canary(rollout.Surge, "web", 10), blueGreen}, 20 * time.Second},
-		"in place stable needs their room":                     {specs{blueGreen, canary(rollout.InPlace, "web", 30)}, 0},
-		"pods that share stable's Service would go on serving": {specs{blueGreen, canary(rollout.Surge, "", 30)}, 0},
-	} {
-		in := Input{Source: &rollout.Render{Specs: tc.specs}, State: rollout.State{Release: &rollout.Release{Hash: "x"}}}
-		compare.CheckNamed(t, reason, tc.want, abortDelay(in))
 	}
 }
 
 func TestExplain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" })
 	in := inFlight(h, 1, set(h, commitID(0), 10, 10), set(h, commitID(1), 2, 2))
-	all := Explain(in)
+	all := strategies.Explain(in)
 	if len(all) != 1 || len(all[0].Revisions) != 2 {
 		t.Fatalf("the explanations are %+v, want one with two ReplicaSets", all)
 	}
@@ -343,12 +321,12 @@ func TestExplain(t *testing.T) {
 	}
 	got := line{Strategy: e.Strategy, Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas, Ready: e.Ready,
 		Roles: [2]plan.Role{e.Revisions[0].Role, e.Revisions[1].Role}, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
-	got.GateStep, got.GateShut = Gate(in)
+	got.GateStep, got.GateShut = strategies.Gate(in)
 	in.Promotion = fileFor(in.State.Release.Hash, "2")
-	_, got.GateClosed = Gate(in)
+	_, got.GateClosed = strategies.Gate(in)
 	compare.Check(t, line{Strategy: "canary", Step: 1, Weight: 20, Real: 16, Replicas: 10, Ready: 12, Roles: [2]plan.Role{"stable", "canary"},
 		Steps: 3, WaitsForAPromotion: true, GateStep: 1, GateShut: true}, got)
-	if got := Explain(Input{}); got != nil {
+	if got := strategies.Explain(strategies.Input{}); got != nil {
 		t.Errorf("an app without a render is explained as %v", got)
 	}
 }
@@ -361,7 +339,7 @@ func TestExplainUnseen(t *testing.T) {
 	for step, want := range []string{"", "promotion", "", ""} {
 		in := inFlight(h, step)
 		in.Observed, in.State.Progress[0].Entered = rollout.Observed{}, in.Now
-		e := Explain(in)[0]
+		e := strategies.Explain(in)[0]
 		if !strings.Contains(e.Waiting, want) || want == "" && step != 2 && e.Waiting != "" || strings.Contains(e.Waiting, "pod") {
 			t.Errorf("step %d waits for %q, want %q", step, e.Waiting, want)
 		}
@@ -380,7 +358,7 @@ func TestExplainBlueGreen(t *testing.T) {
 	for step, want := range []int{0, 0, 100, 100} {
 		in := inFlight(h, step, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
 		in.State.Progress[0].Weight = plan.Compile(h.at(commitID(1)).Specs[0]).Stages[step].Weight
-		if e := Explain(in)[0]; e.Real != want || e.Weight != want || !e.Routed {
+		if e := strategies.Explain(in)[0]; e.Real != want || e.Weight != want || !e.Routed {
 			t.Errorf("step %d: %d%%, asked for %d%%, want %d%%", step, e.Real, e.Weight, want)
 		}
 	}
@@ -394,45 +372,45 @@ func TestExplainRevisions(t *testing.T) {
 	in := inFlight(h, 1, set(h, commitID(0), 10, 8), starting, rollout.Revision{Name: "web-empty"},
 		rollout.Revision{Name: "web-members", Members: []rollout.Pod{{}}}, rollout.Revision{Name: "web-going", Pods: 1},
 		rollout.Revision{Name: "web-coming", Desired: 1})
-	e := Explain(in)[0]
-	got := rollout.Mapped(e.Revisions, func(r ExplainedRevision) string { return r.Name + " " + string(r.Role) })
+	e := strategies.Explain(in)[0]
+	got := rollout.Mapped(e.Revisions, func(r strategies.ExplainedRevision) string { return r.Name + " " + string(r.Role) })
 	want := []string{"web-" + commitID(0) + " stable", "web-" + commitID(1) + " canary", "web-members ", "web-going ", "web-coming "}
 	compare.Check(t, want, got)
 	if e.Ready != 8 || e.Real != 0 || e.Routed {
 		t.Errorf("%d ready, %d %%, routed %t", e.Ready, e.Real, e.Routed)
 	}
 	in.Source = nil // as after a restart, before the source is read
-	compare.CheckNamed(t, "workloads without the commit that runs", 1, len(Explain(in)))
+	compare.CheckNamed(t, "workloads without the commit that runs", 1, len(strategies.Explain(in)))
 	in.State.Release, in.State.Phase = nil, rollout.Healthy
-	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
+	if e := strategies.Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("at rest it is %+v", e)
 	}
 	// During a rollback, Explain returns no wait.
 	h, back := atStep(nil, 1)
 	back.State.Phase = rollout.Aborting
-	if e := Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
+	if e := strategies.Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("rolling back it is %+v", e)
 	}
 	for want, serving := range map[int][2]rollout.Revision{
 		42:  {set(h, commitID(0), 4, 4), set(h, commitID(1), 3, 3)},
 		100: {set(h, commitID(0), 1, 0), set(h, commitID(1), 1, 1)},
 	} {
-		compare.CheckNamed(t, "percent", want, Explain(inFlight(h, 1, serving[:]...))[0].Real)
+		compare.CheckNamed(t, "percent", want, strategies.Explain(inFlight(h, 1, serving[:]...))[0].Real)
 	}
 
 	// Explain shows the steps of State.Source until the app applies another commit.
 	h = oneWeb(nil)
 	h.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = c.Steps[:1] }) })
 	in = world(h)
-	compare.CheckNamed(t, "steps before it follows Git", 3, len(Explain(in)[0].Steps))
+	compare.CheckNamed(t, "steps before it follows Git", 3, len(strategies.Explain(in)[0].Steps))
 	in.State.Source = commitID(1)
-	compare.CheckNamed(t, "steps at the head", 1, len(Explain(in)[0].Steps))
+	compare.CheckNamed(t, "steps at the head", 1, len(strategies.Explain(in)[0].Steps))
 	in.Head.Render = nil
-	compare.CheckNamed(t, "steps while Git cannot be read", 3, len(Explain(in)[0].Steps))
+	compare.CheckNamed(t, "steps while Git cannot be read", 3, len(strategies.Explain(in)[0].Steps))
 
 	in = routed()
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 20}
-	if e := Explain(in)[0]; !e.Routed || e.Full != 100 {
+	if e := strategies.Explain(in)[0]; !e.Routed || e.Full != 100 {
 		t.Errorf("of a router it is %+v", e)
 	}
 }
@@ -445,23 +423,23 @@ func TestEmptied(t *testing.T) {
 		has int
 		bad bool
 	}{"Emptied": {empty, 1, true}, "Empty": {empty, 0, false}, "Full": {full, 1, false}, "Unknown": {nil, 1, false}} {
-		if err := Emptied(c.r, c.has); (err != nil) != c.bad {
+		if err := strategies.Emptied(c.r, c.has); (err != nil) != c.bad {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	broken, refused := errors.New("broken"), errors.New("refused")
-	in := Input{Head: Head{Render: full}, Answers: Answers{Accepted: map[string]error{"c1": refused}}}
+	in := strategies.Input{Head: strategies.Head{Render: full}, Answers: strategies.Answers{Accepted: map[string]error{"c1": refused}}}
 	if err := in.HeadErr(); err != refused {
 		t.Errorf("the server refuses it: %v", err)
 	}
 	if in.Head.Err = broken; in.HeadErr() != broken {
 		t.Errorf("it cannot be read: %v", in.HeadErr())
 	}
-	in = Input{Head: Head{Render: empty}, State: rollout.State{Inventory: []rollout.Ref{{}}}}
+	in = strategies.Input{Head: strategies.Head{Render: empty}, State: rollout.State{Inventory: []rollout.Ref{{}}}}
 	if in.HeadErr() == nil {
 		t.Error("it has lost all of its objects")
 	}
-	in = Input{Answers: Answers{Accepted: map[string]error{"c1": nil}}}
+	in = strategies.Input{Answers: strategies.Answers{Accepted: map[string]error{"c1": nil}}}
 	if err := in.HeadErr(); err != nil {
 		t.Errorf("nothing is refused: %v", err)
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -10,6 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// The reasons why there are no figures.
+const (
+	noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
+	noLimit  = "there are no figures with failureLimit -1"
+	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
 // TestDetections checks which analyses of a release have a detection, with the step, the new version's share of all requests, the number of
@@ -34,8 +42,8 @@ func TestDetections(t *testing.T) {
 	latencies := record("web/step-2")
 	latencies[0].Metrics[0].Evidence = &rollout.Sequential{Since: noon, Canary: 1190, Stable: 4761,
 		Tests: []rollout.Test{{Bound: 0.1, Stable: 2000}, {Bound: 0.5, Stable: 400}, {Bound: 1, Stable: 38}}}
-	tries := func(canary, stable int, change func(*rollout.Experiment), m rollout.Metric) func(*rollout.Spec, *Planned) {
-		return func(s *rollout.Spec, _ *Planned) {
+	tries := func(canary, stable int, change func(*rollout.Experiment), m rollout.Metric) func(*rollout.Spec, *strategies.Planned) {
+		return func(s *rollout.Spec, _ *strategies.Planned) {
 			e := &rollout.Experiment{Duration: new(30 * time.Minute),
 				Templates: []rollout.ExperimentTemplate{{SpecRef: rollout.SpecStable, Weight: stable, Replicas: 3},
 					{SpecRef: rollout.SpecCanary, Weight: canary, Replicas: 1}},
@@ -50,52 +58,52 @@ func TestDetections(t *testing.T) {
 		return []string{text + " 1/s 0.01", text + " 10/s 0.01", text + " 100/s 0.01"}
 	}
 	for name, c := range map[string]struct {
-		change func(*rollout.Spec, *Planned)
+		change func(*rollout.Spec, *strategies.Planned)
 		record []rollout.AnalysisRun
 		want   []string
 	}{
-		"a step": {func(s *rollout.Spec, _ *Planned) { s.Canary.Steps[1] = step(of(comparedMetric("errors"))) }, nil,
+		"a step": {func(s *rollout.Spec, _ *strategies.Planned) { s.Canary.Steps[1] = step(of(comparedMetric("errors"))) }, nil,
 			at("step 2 20% 60 in 10m")},
-		"two steps": {func(s *rollout.Spec, _ *Planned) {
+		"two steps": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps = []rollout.Step{weight(20), step(of(comparedMetric("errors"))), weight(50), step(of(comparedMetric("errors")))}
 		}, record("web/step-2"), []string{"step 2 20% 60 in 10m 12/s 0.02", "step 4 50% 60 in 10m 12/s 0.02"}},
-		"consecutive successes": {func(s *rollout.Spec, _ *Planned) {
+		"consecutive successes": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.ConsecutiveSuccessLimit = 6 })))
 		}, record("web@shop/background"), []string{"step 2 20% 6 in 1m 12/s 0.02"}},
-		"a single look after a delay": {func(s *rollout.Spec, _ *Planned) {
+		"a single look after a delay": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Count, m.Interval, m.InitialDelay = 1, 0, 5*time.Minute })))
 		}, nil, at("step 2 20% 1 in 5m")},
-		"the record of another workload": {func(s *rollout.Spec, _ *Planned) {
+		"the record of another workload": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(comparedMetric("errors")))
 		}, record("webhook/step-2"), at("step 2 20% 60 in 10m")},
-		"a window of the release": {func(s *rollout.Spec, _ *Planned) {
+		"a window of the release": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Config = map[string]any{"query": "{{release.elapsed}}"} })))
 		}, record("web/step-2"), at("step 2 20% 60 in 10m")},
-		"the background, at the smallest weight that stays": {func(s *rollout.Spec, _ *Planned) {
+		"the background, at the smallest weight that stays": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps = []rollout.Step{weight(0), aPause, weight(20), soak, weight(50), aPause}
 			s.Canary.Analysis = of(endless)
 		}, nil, at("step 4 20% 60 in 10m")},
-		"the background from a later step, whose length is unknown": {func(s *rollout.Spec, _ *Planned) {
+		"the background from a later step, whose length is unknown": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps = []rollout.Step{weight(20), soak, weight(50), aPause}
 			s.Canary.Analysis = of(endless)
 			s.Canary.Analysis.StartingStep = 2
 		}, nil, at("step 4 50% 360 in 1h")},
-		"a router": {func(s *rollout.Spec, _ *Planned) {
+		"a router": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Scaling, s.Canary.Traffic = rollout.Surge, &rollout.Traffic{MaxWeight: 1000, Routers: []rollout.Router{httpRoute("web")}}
 			s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
 			s.Canary.Steps[1] = step(of(comparedMetric("errors")))
 		}, nil, at("step 2 2% 60 in 10m")},
-		"a fixed window": {func(s *rollout.Spec, _ *Planned) {
+		"a fixed window": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Config = nil })))
 		}, nil, []string{"step 2 20% " + noWindow}},
-		"latencies and users": {func(s *rollout.Spec, _ *Planned) {
+		"latencies and users": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Compare.Histogram = true }),
 				changed(func(m *rollout.Metric) { m.Compare.By = "user" })))
 		}, nil, slices.Concat(at("step 2 20% latency 60 in 10m"), at("step 2 20% by user 60 in 10m"))},
-		"recorded latencies": {func(s *rollout.Spec, _ *Planned) {
+		"recorded latencies": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.Compare.Histogram = true })))
 		}, latencies, []string{"step 2 20% latency 60 in 10m 12/s 0.0081"}},
-		"no comparison that can fail": {func(s *rollout.Spec, _ *Planned) {
+		"no comparison that can fail": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps[1] = step(of(changed(func(m *rollout.Metric) { m.FailureLimit = -1 }),
 				changed(func(m *rollout.Metric) { m.Compare = nil })))
 		}, nil, []string{"step 2 20% " + noLimit}},
@@ -110,24 +118,24 @@ func TestDetections(t *testing.T) {
 		"an experiment that its analyses end": {tries(5, 5, func(e *rollout.Experiment) {
 			e.Duration, e.Analyses[0].Required = new(time.Minute), true
 		}, comparedMetric("errors")), nil, at("step 2 50% /step-2/errors 60 in 10m")},
-		"a verified version": {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.Fast = of(endless), true }, nil, nil},
-		"a first version":    {func(s *rollout.Spec, p *Planned) { s.Canary.Analysis, p.First = of(endless), true }, nil, nil},
-		"no weight that stays": {func(s *rollout.Spec, _ *Planned) {
+		"a verified version": {func(s *rollout.Spec, p *strategies.Planned) { s.Canary.Analysis, p.Fast = of(endless), true }, nil, nil},
+		"a first version":    {func(s *rollout.Spec, p *strategies.Planned) { s.Canary.Analysis, p.First = of(endless), true }, nil, nil},
+		"no weight that stays": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary.Steps, s.Canary.Analysis = s.Canary.Steps[:1], of(endless)
 		}, nil, nil},
-		"a blue-green switch": {func(s *rollout.Spec, _ *Planned) {
+		"a blue-green switch": {func(s *rollout.Spec, _ *strategies.Planned) {
 			s.Canary, s.Scaling = nil, rollout.Surge
 			s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PrePromotion: of(comparedMetric("a")),
 				PostPromotion: of(comparedMetric("b"))}
 		}, nil, nil},
 	} {
 		spec := oneWeb(nil).head().workloads[0].spec
-		p := Planned{Replicas: 10, Now: noon}
+		p := strategies.Planned{Replicas: 10, Now: noon}
 		c.change(&spec, &p)
 		p.Spec = spec
 		var got []string
-		for _, s := range Detections([]rollout.Spec{spec}, p, c.record) {
-			if window := analysis.WindowOf(append(s.setting.Metrics, rollout.Metric{})[0]); s.Fix == "" &&
+		for _, s := range strategies.Detections([]rollout.Spec{spec}, p, c.record) {
+			if window := analysis.WindowOf(append(s.Setting().Metrics, rollout.Metric{})[0]); s.Fix == "" &&
 				(window == analysis.WindowRelease) != (name == "a window of the release") {
 				t.Errorf("%s: the window is %d", name, window)
 			}
@@ -158,8 +166,8 @@ func TestDetectionsWithoutTheWatch(t *testing.T) {
 			s.Canary.Steps[1] = rollout.Step{Analysis: &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors")}}}
 			s.Canary.Watch = watch
 		}).head().workloads[0].spec
-		for _, d := range Detections([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10, Now: noon}, nil) {
-			all = append(all, d.setting.Family)
+		for _, d := range strategies.Detections([]rollout.Spec{spec}, strategies.Planned{Spec: spec, Replicas: 10, Now: noon}, nil) {
+			all = append(all, d.Setting().Family)
 		}
 		return all
 	}
@@ -172,8 +180,8 @@ func TestDetectionsWithoutTheWatch(t *testing.T) {
 func TestDetectionText(t *testing.T) {
 	compared := &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors"), comparedMetric("other")}}
 	spec := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[1] = rollout.Step{Analysis: compared} }).head().workloads[0].spec
-	all := Detections([]rollout.Spec{spec}, Planned{Spec: spec, Replicas: 10}, nil)
-	known := Known{}
+	all := strategies.Detections([]rollout.Spec{spec}, strategies.Planned{Spec: spec, Replicas: 10}, nil)
+	known := strategies.Known{}
 	known.Fill(all)
 	if len(all) != 6 || len(known) != 3 {
 		t.Fatalf("%d detections of %d settings", len(all), len(known))
@@ -186,7 +194,7 @@ func TestDetectionText(t *testing.T) {
 			t.Errorf("%+v: more requests show smaller differences", s)
 		}
 	}
-	shown := Detection{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
+	shown := strategies.Detection{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
 		After: "4m12s", Blind: 0.022}
 	compare.CheckNamed(t, "a difference", "errors of web at step 2 (20% of requests, 10 looks in 5m): "+
 		"sees 2% → 2.4% in 9 of 10 releases after 4m12s at 100 req/s; nothing below +0.2 points", shown.Text())

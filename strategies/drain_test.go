@@ -1,10 +1,11 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -50,16 +51,16 @@ func TestFormerIsNoRelease(t *testing.T) {
 		}
 		in.Observed.Workloads[w] = live
 	}
-	if d := Decide(in); d.Subject != "" || len(d.Measure) > 0 || d.Requeue.IsZero() {
+	if d := strategies.Decide(in); d.Subject != "" || len(d.Measure) > 0 || d.Requeue.IsZero() {
 		t.Errorf("without a ready pod: %q, measures %v, looks again at %s", d.Subject, d.Measure, d.Requeue)
 	}
 	s.state.Inventory = append(s.state.Inventory, rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "of-v1"})
-	if gone := Prunable(s.state, s.desired(s.state)); len(gone) > 0 {
+	if gone := strategies.Prunable(s.state, s.desired(s.state)); len(gone) > 0 {
 		t.Errorf("prunes %v", gone)
 	}
-	if _, ok := StartOver(s.state, in.Now); !ok {
+	if _, ok := strategies.StartOver(s.state, in.Now); !ok {
 		t.Error("cannot start over on a new cluster")
-	} else if over, _ := StartOver(s.state, in.Now); over.Draining != nil {
+	} else if over, _ := strategies.StartOver(s.state, in.Now); over.Draining != nil {
 		t.Error("a new cluster keeps a former release that it does not have")
 	}
 }

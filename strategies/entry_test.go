@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
@@ -21,7 +22,7 @@ func TestEntry(t *testing.T) {
 		Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
 	was := in.State.Source
 	in.Entry = wait
-	d := Decide(in)
+	d := strategies.Decide(in)
 	want := "release " + string(wait.Release) + " of " + rollout.ShortID(h.headID()) + " by Ann waits for cohort 2 of 3"
 	if d.State.Held == nil || d.State.Held.Message != want || d.State.Held.Reason != rollout.HeldCohort || d.State.Source != was ||
 		d.State.Release != nil || d.Waiting != wait.Waits {
@@ -30,18 +31,18 @@ func TestEntry(t *testing.T) {
 	compare.CheckNamed(t, "it is due", wait.Due, d.Requeue)
 	in.State = d.State
 	in.Entry = &cohort.Entry{Waits: "cohort 2 of 3: y", Hold: "cohort 2 of 3", Release: wait.Release, Commit: rollout.Commit{ID: h.headID()}}
-	if d = Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
+	if d = strategies.Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
 		t.Errorf("recorded again: %q, held %+v", d.Subject, d.State.Held)
 	}
 	in.Entry.Asks, in.Entry.Hold = true, `cohort 2 of 3: "pay" rejected the same change`
-	if d = Decide(in); !d.State.Held.Is(rollout.HeldShared) || d.Subject == "" {
+	if d = strategies.Decide(in); !d.State.Held.Is(rollout.HeldShared) || d.Subject == "" {
 		t.Errorf("stopped: %+v", d.State.Held)
 	}
 	in.Entry.Open, in.Entry.Place = true, rollout.Place{File: "base/web.yaml", ID: "5832d1e", Cohort: 2, Of: 3}
-	d = Decide(in)
+	d = strategies.Decide(in)
 	if d.Ask != nil && d.Ask.Accept != "" {
 		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
-		d = Decide(in)
+		d = strategies.Decide(in)
 	}
 	e := d.State.Entered
 	if d.State.Release == nil || d.State.Held != nil || e == nil || e.Commit != h.headID() || e.Was != was || e.Place != in.Entry.Place {
@@ -58,7 +59,7 @@ func TestEntryOfReplicas(t *testing.T) {
 		in.Head = h.headInput()
 		in.Entry = &cohort.Entry{Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3", Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
 		for range 2 {
-			d := Decide(in)
+			d := strategies.Decide(in)
 			got := 10
 			if len(d.State.Replicas) > 0 {
 				got = *d.State.Replicas[0].Count
@@ -67,7 +68,7 @@ func TestEntryOfReplicas(t *testing.T) {
 			compare.CheckNamed(t, "is held", true, d.State.Held.Is(rollout.HeldCohort))
 			in.State = d.State
 		}
-		if d := Decide(in); d.Subject != "" {
+		if d := strategies.Decide(in); d.Subject != "" {
 			t.Errorf("recorded again: %s", d.Subject)
 		}
 	}
@@ -82,7 +83,7 @@ func TestEntryOfAHeldApp(t *testing.T) {
 	in.Calendar.Freeze = &rollout.Freeze{Reason: "holidays"}
 	for _, open := range []bool{true, false} {
 		in.Entry = &cohort.Entry{Open: open, Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3", Commit: rollout.Commit{ID: h.headID()}}
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if !d.State.Held.Is(rollout.HeldClosed) || !open && d.Subject != "" {
 			t.Errorf("open %t: %q, held %+v", open, d.Subject, d.State.Held)
 		}
@@ -100,7 +101,7 @@ func TestEntryOfAStage(t *testing.T) {
 	e := cohort.Entry{Held: rollout.HeldStage, Waits: "staging-eu of stage staging: soaks until 14:05 UTC", Hold: "stage staging",
 		Due: in.Now.Add(time.Minute), Release: h.at(h.headID()).Release(), Commit: rollout.Commit{ID: h.headID(), Author: "Ann"}}
 	in.Entry = &e
-	d := Decide(in)
+	d := strategies.Decide(in)
 	want := "release " + string(e.Release) + " of " + rollout.ShortID(h.headID()) + " by Ann waits for stage staging"
 	if held := d.State.Held; held == nil || held.Message != want || !held.Is(rollout.HeldStage) || !held.Waits() || d.Waiting != e.Waits ||
 		d.State.Release != nil || len(d.State.Replicas) > 0 || !d.Requeue.Equal(e.Due) {
@@ -109,19 +110,19 @@ func TestEntryOfAStage(t *testing.T) {
 	in.State = d.State
 	for _, hold := range []string{e.Hold, ""} {
 		e.Hold = hold
-		if d = Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
+		if d = strategies.Decide(in); d.Subject != "" || !d.State.Equal(&in.State) {
 			t.Errorf("recorded again: %q, held %+v", d.Subject, d.State.Held)
 		}
 	}
 	e.Hold, e.Held, e.Waits = "usable stages: x", rollout.HeldFleet, "usable stages: x"
-	if d = Decide(in); !d.State.Held.Is(rollout.HeldFleet) || d.State.Held.Waits() {
+	if d = strategies.Decide(in); !d.State.Held.Is(rollout.HeldFleet) || d.State.Held.Waits() {
 		t.Errorf("held %+v", d.State.Held)
 	}
 	in.Entry = &cohort.Entry{Held: rollout.HeldStage, Open: true, Note: "stage staging has no app shop"}
-	d = Decide(in)
+	d = strategies.Decide(in)
 	if d.Ask != nil && d.Ask.Accept != "" {
 		in.Answers.Accepted = map[string]error{d.Ask.Accept: nil}
-		d = Decide(in)
+		d = strategies.Decide(in)
 	}
 	if d.State.Release == nil || d.State.Held != nil || d.State.Entered != nil ||
 		!strings.HasSuffix(d.Subject, "; stage staging has no app shop") {
@@ -142,13 +143,13 @@ func TestEntryOfARevert(t *testing.T) {
 		if waits {
 			in.Entry, want = &cohort.Entry{Held: rollout.HeldStage, Commit: in.Head.Commit}, in.State.Stable.Commit
 		}
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if d.State.Phase != rollout.Aborting || !d.Rollback || d.State.Rollback.To != want {
 			t.Fatalf("waits %t: %s, %+v, want %s", waits, d.State.Phase, d.State.Rollback, want)
 		}
 		in.State = d.State
 		for range 3 {
-			d = Decide(in)
+			d = strategies.Decide(in)
 			in.State, in.Now = d.State, in.Now.Add(time.Hour)
 		}
 		compare.CheckNamed(t, "commit", want, in.State.Source)

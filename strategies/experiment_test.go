@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"slices"
@@ -9,13 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // trying returns an app whose experiment began at noon. The given number of pods of each template has been ready since noon.
-func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *history) {
+func trying(t *testing.T, change func(*rollout.Experiment), ready int) (strategies.Input, *history) {
 	t.Helper()
 	e := &rollout.Experiment{
 		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
@@ -50,7 +51,7 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 func TestExperimentClock(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Now = noon.Add(time.Minute)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) ||
 		!strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
 		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting, d.Requeue, want)
@@ -58,7 +59,7 @@ func TestExperimentClock(t *testing.T) {
 
 	in, _ = trying(t, nil, 2)
 	in.Now = noon.Add(90*time.Second + time.Millisecond)
-	d = Decide(in)
+	d = strategies.Decide(in)
 	begun := noon.Add(90*time.Second + 100*time.Millisecond)
 	if p := d.State.Progress[0]; p.Available == nil || !p.Available.Equal(begun) || p.Step != 0 {
 		t.Fatalf("with all pods available the progress is %+v", p)
@@ -69,11 +70,11 @@ func TestExperimentClock(t *testing.T) {
 	in.State, in.Now = d.State, begun.Add(time.Minute)
 	baseline := rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}
 	in.Observed.Workloads[baseline] = rollout.ObservedWorkload{}
-	if d = Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
+	if d = strategies.Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
 		t.Errorf("with pods lost: %q, looks again at %s, want when the duration is over", d.Subject, d.Requeue)
 	}
 	in.Now = begun.Add(time.Hour)
-	if d = Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil ||
+	if d = strategies.Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil ||
 		d.State.Analyses[0].Phase != rollout.AnalysisStopped {
 		t.Errorf("after the duration: %+v, %+v", d.State.Progress, d.State.Analyses)
 	}
@@ -83,12 +84,12 @@ func TestExperimentClock(t *testing.T) {
 func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Head.Render, in.Head.Err = nil, &rollout.InvalidError{Msg: "is not valid YAML"}
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if !d.Requeue.Equal(noon.Add(2 * time.Minute)) {
 		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
 	}
 	in.State, in.Now = d.State, noon.Add(2*time.Minute)
-	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
+	if d = strategies.Decide(in); !d.Rollback || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
 		t.Errorf("after the deadline: %q", d.Subject)
 	}
 }
@@ -114,7 +115,7 @@ func TestExperimentMeasures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := trying(t, tc.change, 2)
-			d := Decide(in)
+			d := strategies.Decide(in)
 			if len(d.Measure) != 1 {
 				t.Fatalf("%d measurements are due", len(d.Measure))
 			}
@@ -134,7 +135,7 @@ func TestExperimentMeasures(t *testing.T) {
 				t.Errorf("the texts are %v", m.Texts)
 			}
 			in.State, in.Observed.Workloads = d.State, nil
-			if d = Decide(in); len(d.Measure) > 0 {
+			if d = strategies.Decide(in); len(d.Measure) > 0 {
 				t.Errorf("without ReplicaSets %+v is due", d.Measure)
 			}
 		})
@@ -223,7 +224,7 @@ func TestExperimentShares(t *testing.T) {
 		steps := slices.Concat([]rollout.Step{first}, h.commits[1].workloads[0].spec.Canary.Steps)
 		h.push(func(x *source) { x.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps }) })
 		head := h.at(h.headID())
-		at, back := GoesOn(began, h.at(commitID(1)), head, noon)
+		at, back := strategies.GoesOn(began, h.at(commitID(1)), head, noon)
 		compare.CheckNamed(t, name+": the forecast", []any{plan.Compile(head.Specs[0]).Digest(), false}, []any{at[0].Plan, back})
 		for _, router := range []string{"True", "False"} {
 			in.State, in.Now, in.Head = began, noon.Add(time.Minute), h.headInput()
@@ -238,7 +239,8 @@ func TestExperimentShares(t *testing.T) {
 		}
 	}
 
-	in.State, in.Now, in.Head = began, noon.Add(time.Minute), Head{Commit: rollout.Commit{ID: commitID(1)}, Render: h.at(commitID(1))}
+	in.State, in.Now, in.Head = began, noon.Add(time.Minute),
+		strategies.Head{Commit: rollout.Commit{ID: commitID(1)}, Render: h.at(commitID(1))}
 	in.Source = h.at(in.State.Source)
 	in.State.Serial, in.State.Release.Serial = 1, 1
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { // the step needs no pods of the new version beside the experiment's
@@ -255,7 +257,7 @@ func TestExperimentDesired(t *testing.T) {
 	in, h := trying(t, nil, 2)
 	names := func(s rollout.State, stable *rollout.Render) []string {
 		v := workloads.View{Now: in.Now, Source: h.at(s.Source), Stable: stable, Observed: in.Observed}
-		if need := s.Phase == rollout.Progressing && s.Release != nil; NeedsStable(s, v) != need {
+		if need := s.Phase == rollout.Progressing && s.Release != nil; strategies.NeedsStable(s, v) != need {
 			t.Errorf("phase %s needs stable: %t, want %t", s.Phase, !need, need)
 		}
 		var all []string
@@ -271,11 +273,11 @@ func TestExperimentDesired(t *testing.T) {
 	both := []string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"}
 	compare.CheckNamed(t, "at the step", both, names(in.State, h.at(commitID(0))))
 	compare.CheckNamed(t, "without the stable commit", []string{"Deployment candidate v2"}, names(in.State, nil))
-	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
+	ahead, err := strategies.Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
 	if err != nil || len(ahead) != 3 {
 		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)
 	}
-	back := rollback(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
+	back := strategies.Rollback(in, commitID(0), "aborted", true).State
 	later := in.State
 	later.Progress = []rollout.Progress{plan.Compile(h.at(commitID(1)).Specs[0]).Enter(2, noon)}
 	later.Phase = rollout.Promoting
@@ -290,18 +292,19 @@ func TestExperimentDesired(t *testing.T) {
 // the time since this answer, so no request counts twice.
 func TestExperimentKeepsALaterWindow(t *testing.T) {
 	in, _ := trying(t, func(e *rollout.Experiment) { e.Analyses[0].Analysis.Metrics[0] = comparedMetric("errors") }, 2)
-	in.State = Decide(in).State
+	in.State = strategies.Decide(in).State
 	for _, canary := range []float64{1000, 300} {
 		in.Now = in.Now.Add(time.Minute)
-		due := Decide(in).Measure
+		due := strategies.Decide(in).Measure
 		if len(due) != 1 {
 			t.Fatalf("%d measurements are due", len(due))
 		}
-		in.Runs = Record(in, due[0].Judge(Result{At: in.Now, Value: []any{9.0, canary}, Stable: []any{40.0, 4000.0}, Samples: -1}))
+		in.Runs = strategies.Record(in,
+			due[0].Judge(strategies.Result{At: in.Now, Value: []any{9.0, canary}, Stable: []any{40.0, 4000.0}, Samples: -1}))
 	}
 	lost := in.Now
 	in.Now = in.Now.Add(time.Minute)
-	due := Decide(in).Measure
+	due := strategies.Decide(in).Measure
 	if len(due) != 1 || !due[0].Since.Equal(lost) {
 		t.Fatalf("the next window does not begin at %s: %+v", lost, due)
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. The
@@ -109,7 +110,7 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 
 // allowBack permits users to return to an older version in two cases: after a rejection, or after a push of a version that served before. A
 // push of a new version permits nothing.
-func (s *sim) allowBack(in Input, d Decision) {
+func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	is := d.State
 	switch {
 	case is.Phase == rollout.Healthy && is.Release == nil:
@@ -123,7 +124,7 @@ func (s *sim) allowBack(in Input, d Decision) {
 }
 
 // seesOthers reports whether the input of a decision shows pods of another version, although these pods may be gone by now.
-func seesOthers(in Input) bool {
+func seesOthers(in strategies.Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
 			return r.Pods > 0 && r.Hash != in.State.Release.Templates[p.Workload]
@@ -162,7 +163,7 @@ func (s *sim) checkHealth() {
 			*x = unwell{}
 		case x.since.IsZero() || ready > x.ready || s.crashes > x.looks:
 			*x = unwell{since: s.kube.Now, ready: ready, looks: s.crashes}
-		case s.kube.Now.Sub(x.since) > healthDeadline && s.state.Shown() == rollout.Healthy:
+		case s.kube.Now.Sub(x.since) > 10*time.Minute && s.state.Shown() == rollout.Healthy:
 			s.fail("%s has %d of %d pods ready since %s, and the app is Healthy", w, ready, live.Replicas, x.since)
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -26,18 +27,18 @@ func FuzzDecide(f *testing.F) {
 		in, git := fuzzInput(seed, data)
 		for range 80 {
 			before := dump(in)
-			d := Decide(in)
-			if dump(Decide(in)) != dump(d) {
+			d := strategies.Decide(in)
+			if dump(strategies.Decide(in)) != dump(d) {
 				t.Fatal("two decisions from one input")
 			}
-			Explain(in)
-			Gate(in)
+			strategies.Explain(in)
+			strategies.Gate(in)
 			if v := (workloads.View{Now: in.Now, Source: git.at(d.State.Source), Observed: in.Observed}); v.Source != nil {
-				if NeedsStable(d.State, v) {
+				if strategies.NeedsStable(d.State, v) {
 					v.Stable = git.at(d.State.Stable.Commit)
 				}
 				objects := mustDesired(d.State, v)
-				Prunable(d.State, objects)
+				strategies.Prunable(d.State, objects)
 				if dump(mustDesired(d.State, v)) != dump(objects) {
 					t.Fatal("Desired is not deterministic")
 				}
@@ -59,7 +60,7 @@ func FuzzDecide(f *testing.F) {
 }
 
 // fuzzInput derives a history from the seed. The data selects a state, a head and an observation, which may contradict each other.
-func fuzzInput(seed uint64, data []byte) (Input, *history) {
+func fuzzInput(seed uint64, data []byte) (strategies.Input, *history) {
 	next := func(n int) int {
 		if len(data) == 0 {
 			return 0
@@ -94,8 +95,9 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	last := len(git.commits) - 1
 	commit := func() int { return next(last + 1) }
 	head := commitID(commit())
-	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp, Answers: Answers{Healed: new(next(3) > 0)}}
-	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
+	in := strategies.Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp,
+		Answers: strategies.Answers{Healed: new(next(3) > 0)}}
+	in.Head = strategies.Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
 	if next(8) == 1 {
 		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // resting returns an app without a release in flight. The given number of its 5 pods is ready.
-func resting(ready int) Input {
+func resting(ready int) strategies.Input {
 	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
-	return Input{
-		Now: noon, App: testApp, Answers: healed, Head: Head{Commit: rollout.Commit{ID: "c1"}, Render: r}, Source: r,
+	return strategies.Input{
+		Now: noon, App: testApp, Answers: healed, Head: strategies.Head{Commit: rollout.Commit{ID: "c1"}, Render: r}, Source: r,
 		State: rollout.State{App: "shop", Path: testApp.Path, Phase: rollout.Healthy, Source: "c1"},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 			web: {Replicas: 5, Revisions: []rollout.Revision{{Current: true, ReadySince: make([]time.Time, ready)}}},
@@ -25,10 +26,10 @@ func resting(ready int) Input {
 }
 
 // watchHealth calls Decide once for each second. For each changed state, it returns the second and the commit subject.
-func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
+func watchHealth(t *testing.T, seconds int, at func(second int) strategies.Input) string {
 	t.Helper()
 	var got []string
-	var h Health
+	var h strategies.Health
 	state := resting(5).State
 	state.Inventory = []rollout.Ref{web.Ref(), {Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}}
 	for i := range seconds {
@@ -45,7 +46,7 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 		}
 		h = h.Seen(in).Applied(lasting, other, in.Now)
 		in.Health = h
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if d.State.Equal(&state) != (d.Subject == "") {
 			t.Fatalf("second %d: %q although equal: %t", i, d.Subject, d.Subject != "")
 		}
@@ -61,16 +62,16 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 // ready and unready meanwhile cause no commit.
 func TestHealthIsRecordedOnce(t *testing.T) {
 	at := func(text string, second int) string { return strings.Replace(text, "#", fmt.Sprint(second), 1) }
-	troubled := func(trouble rollout.Trouble) func(int) Input {
-		return func(i int) Input {
+	troubled := func(trouble rollout.Trouble) func(int) strategies.Input {
+		return func(i int) strategies.Input {
 			in, now := resting(5), trouble
 			now.Message = at(now.Message, i)
 			in.Observed.Troubled = []rollout.Trouble{now}
 			return in
 		}
 	}
-	refused := func(why string, is func(second int) bool) func(int) Input {
-		return func(i int) Input {
+	refused := func(why string, is func(second int) bool) func(int) strategies.Input {
+		return func(i int) strategies.Input {
 			in := resting(5)
 			if is(i) {
 				in.Health.Why = at(why, i)
@@ -79,8 +80,8 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 		}
 	}
 	// One of five pods is always missing. One of 30 old pods is deleted each minute, the given number of times.
-	restarting := func(deletes int, change func(i int, in *Input)) func(int) Input {
-		return func(i int) Input {
+	restarting := func(deletes int, change func(i int, in *strategies.Input)) func(int) strategies.Input {
+		return func(i int) strategies.Input {
 			in := resting(4)
 			in.Source = &rollout.Render{Digest: "d", Specs: []rollout.Spec{{Workload: web, RestartAt: noon, ProgressDeadlineSeconds: 100}}}
 			changeLive(&in, web, func(live *rollout.ObservedWorkload) {
@@ -91,8 +92,8 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
-	requested := func(after time.Duration) func(int, *Input) {
-		return func(_ int, in *Input) { in.Source.Specs[0].RestartAt = noon.Add(after) }
+	requested := func(after time.Duration) func(int, *strategies.Input) {
+		return func(_ int, in *strategies.Input) { in.Source.Specs[0].RestartAt = noon.Add(after) }
 	}
 	job := rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}
 	elsewhere := job
@@ -100,53 +101,53 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	const none, four = "shop degraded: Deployment shop/web: 0 of 5 pods are ready", "shop degraded: Deployment shop/web: 4 of 5 pods are ready"
 	const absent, mallory = "Deployment shop/web: the API server is not there", "Deployment shop/web: is changed by mallory again and again"
 	cases := map[string]struct {
-		at   func(second int) Input
+		at   func(second int) strategies.Input
 		want string
 	}{
-		"well":                   {func(int) Input { return resting(5) }, ""},
-		"no pod is ever ready":   {func(int) Input { return resting(0) }, "600 " + none},
-		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, "604 " + four},
-		"all are ready for a moment, again and again": {func(i int) Input { return resting(5 * (i / 50 % 2)) }, ""},
-		"one more is ready every five minutes":        {func(i int) Input { return resting(min(5, i/300)) }, ""},
+		"well":                   {func(int) strategies.Input { return resting(5) }, ""},
+		"no pod is ever ready":   {func(int) strategies.Input { return resting(0) }, "600 " + none},
+		"pods crash in a circle": {func(i int) strategies.Input { return resting(i % 5) }, "604 " + four},
+		"all are ready for a moment, again and again": {func(i int) strategies.Input { return resting(5 * (i / 50 % 2)) }, ""},
+		"one more is ready every five minutes":        {func(i int) strategies.Input { return resting(min(5, i/300)) }, ""},
 		"a restart that is longer than the deadline":  {restarting(99, requested(0)), ""},
 		"a restart whose new pods are not ready":      {restarting(3, requested(0)), "280 " + four},
 		"a restart to come":                           {restarting(99, requested(24*time.Hour)), "100 " + four},
 		"a restart that begins after a deletion":      {restarting(1, requested(56*time.Second)), "100 " + four},
 		"a restart that begins before a deletion":     {restarting(1, requested(54*time.Second)), "160 " + four},
-		"a later request for the new pods, too": {restarting(0, func(i int, in *Input) {
+		"a later request for the new pods, too": {restarting(0, func(i int, in *strategies.Input) {
 			requested(time.Duration(i/90)*80*time.Second)(i, in)
 			in.Observed.Workloads[web].Revisions[0].Members[0].Created = noon.Add(time.Minute)
 		}), "100 " + four},
-		"pods go while a watch fails": {restarting(99, func(_ int, in *Input) { in.Observed.Unseen = "broken" }), "100 " + four},
-		"a watch fails for a moment": {restarting(0, func(i int, in *Input) {
+		"pods go while a watch fails": {restarting(99, func(_ int, in *strategies.Input) { in.Observed.Unseen = "broken" }), "100 " + four},
+		"a watch fails for a moment": {restarting(0, func(i int, in *strategies.Input) {
 			if i == 50 {
 				in.Observed.Unseen = "broken"
 			}
 		}), "100 " + four},
-		"pods go before the controller has seen the Deployment": {restarting(99, func(_ int, in *Input) {
+		"pods go before the controller has seen the Deployment": {restarting(99, func(_ int, in *strategies.Input) {
 			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Synced = false })
 		}), "100 " + four},
-		"the last old pod goes": {restarting(1, func(_ int, in *Input) {
+		"the last old pod goes": {restarting(1, func(_ int, in *strategies.Input) {
 			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Revisions[0].Members = live.Revisions[0].Members[29:] })
 		}), "160 " + four},
-		"texts that differ": {func(i int) Input {
+		"texts that differ": {func(i int) strategies.Input {
 			in := resting(0)
 			in.Observed.Workloads[web].Revisions[0].Problem = fmt.Sprintf("restarted %d times", i)
 			return in
 		}, "600 " + none + " (restarted 600 times)"},
-		"a foreign version": {func(i int) Input {
+		"a foreign version": {func(i int) strategies.Input {
 			in := resting(5)
 			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{web: "h1-ours"}}
 			changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "h1-mallory" })
 			return in
 		}, "60 shop degraded: Deployment shop/web: it runs h1-mallory and should run h1-ours: another client has changed the object"},
-		"well again, but not for long": {func(i int) Input {
+		"well again, but not for long": {func(i int) strategies.Input {
 			if i > 700 && i%50 < 40 {
 				return resting(5)
 			}
 			return resting(0)
 		}, "600 " + none},
-		"well again": {func(i int) Input { return resting(5 * (i / 700)) }, "600 " + none + ", 760 shop is well again"},
+		"well again": {func(i int) strategies.Input { return resting(5 * (i / 700)) }, "600 " + none + ", 760 shop is well again"},
 		"an object says that it failed": {troubled(rollout.Trouble{Ref: job, Failed: true, Message: "failed at try #"}),
 			"60 shop degraded: Job shop/move: failed at try 60"},
 		"an object that may be on its way": {troubled(rollout.Trouble{Ref: job, Message: "0 of 1 are there"}),
@@ -157,14 +158,14 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			"61 shop degraded: Deployment shop/web: refused at try 61"},
 		"it is put back, and is another one again": {refused(mallory, func(i int) bool { return i < 300 && i%20 < 12 }),
 			"61 shop degraded: " + mallory + ", 362 shop is well again"},
-		"another writer has changed it again and again": {func(i int) Input {
+		"another writer has changed it again and again": {func(i int) strategies.Input {
 			in := resting(5)
 			if i >= 15 && i < 300 {
 				in.Health.Lasts = "Deployment shop/web: is changed by hpa"
 			}
 			return in
 		}, "16 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again, 370 shop is well again"},
-		"a short failure beside another writer": {func(i int) Input {
+		"a short failure beside another writer": {func(i int) strategies.Input {
 			in := refused(absent, func(i int) bool { return i >= 10 && i < 40 })(i)
 			if i >= 15 {
 				in.Health.Lasts = "Deployment shop/web: is changed by hpa"
@@ -186,18 +187,18 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 // TestHealthLooksAgain checks that an app is requeued for the deadline of a problem, and that a restarted process starts the deadline anew.
 func TestHealthLooksAgain(t *testing.T) {
 	in := resting(0)
-	in.Health = Health{}.Seen(in)
-	if d := Decide(in); !d.Requeue.Equal(noon.Add(10*time.Minute)) || d.Subject != "" {
+	in.Health = strategies.Health{}.Seen(in)
+	if d := strategies.Decide(in); !d.Requeue.Equal(noon.Add(10*time.Minute)) || d.Subject != "" {
 		t.Errorf("%q, looks again at %s", d.Subject, d.Requeue)
 	}
-	in.Now, in.Health = noon.Add(time.Hour), Health{}
-	if d := Decide(in); d.Subject != "" {
+	in.Now, in.Health = noon.Add(time.Hour), strategies.Health{}
+	if d := strategies.Decide(in); d.Subject != "" {
 		t.Errorf("a process that has just started: %q", d.Subject)
 	}
 	in = resting(5)
 	in.State.Unhealthy = "0 of 5"
-	in.Health = Health{}.Seen(in)
-	if d := Decide(in); d.Subject != "" || !d.Requeue.Equal(noon.Add(time.Minute)) {
+	in.Health = strategies.Health{}.Seen(in)
+	if d := strategies.Decide(in); d.Subject != "" || !d.Requeue.Equal(noon.Add(time.Minute)) {
 		t.Errorf("%q, looks again at %s", d.Subject, d.Requeue)
 	}
 }
@@ -221,8 +222,8 @@ func TestLastingFailureInARelease(t *testing.T) {
 		{"no failure", nil, nil, ""},
 	} {
 		was := in.State.Reason
-		in.Health = Health{}.Applied(step.lasting, step.other, in.Now)
-		d := Decide(in)
+		in.Health = strategies.Health{}.Applied(step.lasting, step.other, in.Now)
+		d := strategies.Decide(in)
 		compare.CheckNamed(t, step.name, []any{step.reason, step.reason != was}, []any{d.State.Reason, d.Subject != ""})
 		in.State = d.State
 	}

@@ -1,10 +1,11 @@
-package strategies
+package strategies_test
 
 import (
 	"math"
 	"reflect"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -17,7 +18,7 @@ type fileSeen struct {
 
 // checkGates checks that a gate opens only by a promotion for the same attempt, workload and list of steps. A change of the list opens no
 // gate, and does not move users back. The check reads the Rollout documents, not the compiled plan.
-func (s *sim) checkGates(in Input, d Decision) {
+func (s *sim) checkGates(in strategies.Input, d strategies.Decision) {
 	if in.State.Release == nil || in.Source == nil {
 		return
 	}
@@ -62,7 +63,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 }
 
 // seeFile returns the history of the promotion file, which begins when the file is first seen.
-func (s *sim) seeFile(in Input) *fileSeen {
+func (s *sim) seeFile(in strategies.Input) *fileSeen {
 	if in.Promotion == nil {
 		return nil
 	}
@@ -127,7 +128,7 @@ func isGate(spec rollout.Spec, step int) bool {
 }
 
 // isKey reports whether the promotion file may open the gate of a step.
-func isKey(in Input, seen *fileSeen, spec rollout.Spec, step int) bool {
+func isKey(in strategies.Input, seen *fileSeen, spec rollout.Spec, step int) bool {
 	p := in.Promotion
 	if p == nil || seen == nil || p.Release != in.State.Release.Hash || seen.try != releaseID(in.State) {
 		return false

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/guard"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -247,7 +248,7 @@ func (s *sim) checkLeft(was, is rollout.State) {
 		_, has := s.git.at(is.Source).Spec(m.Workload)
 		next, _ := is.ProgressOf(m.Workload)
 		isKept := workloads.IsHeld(is) && next.Step == m.Step && next.Available != nil
-		if !has || isKept || !mayShare(m) || m.Routed == nil || m.N == 0 {
+		if !has || isKept || !strategies.MayShare(m) || m.Routed == nil || m.N == 0 {
 			continue
 		}
 		ended := m.Routed.At
@@ -298,7 +299,7 @@ func releaseID(state rollout.State) string {
 
 // checkClosed checks that only a verified version advances while the calendar is closed. An app whose release is delayed by the calendar
 // must be requeued for its opening.
-func (s *sim) checkClosed(in Input, d Decision) {
+func (s *sim) checkClosed(in strategies.Input, d strategies.Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
 	if !is || in.Head.Render == nil || now.Release == nil || now.Release.Fast || now.Phase == rollout.Aborting {
@@ -322,7 +323,7 @@ func (s *sim) checkClosed(in Input, d Decision) {
 	}
 }
 
-func (s *sim) checkDecision(in Input, d Decision) {
+func (s *sim) checkDecision(in strategies.Input, d strategies.Decision) {
 	s.checkClosed(in, d)
 	s.allowBack(in, d)
 	s.checkGates(in, d)
@@ -354,9 +355,9 @@ func (s *sim) checkDecision(in Input, d Decision) {
 		return
 	}
 	before := dump(in)
-	again := Decide(in)
-	Explain(in)
-	Gate(in)
+	again := strategies.Decide(in)
+	strategies.Explain(in)
+	strategies.Gate(in)
 	if dump(in) != before {
 		s.fail("Decide changed its input")
 	}
@@ -366,10 +367,10 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
-	if in, is := v.(Input); is { // the errors in Answers cannot be encoded as JSON
+	if in, is := v.(strategies.Input); is { // the errors in Answers cannot be encoded as JSON
 		a := in.Answers
 		v = struct {
-			Input
+			strategies.Input
 			Answers string
 		}{in, fmt.Sprint(a.Healed != nil, a.IsHealed(), a.Foreign, a.Adoptable, a.Endpoints, a.Accepted)}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // comparedMetric returns a comparison whose query covers the time since the present weight was reached.
@@ -34,7 +35,7 @@ func TestKilledAtEveryLook(t *testing.T) {
 		for _, kill := range []bool{false, true} {
 			w := &requests{rng: rand.New(rand.NewPCG(5, i)), kindOf: kind}
 			l := *start
-			phases[kill] = l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
+			phases[kill] = l.live(t, start.Now.Add(time.Hour), func(_ strategies.Measure, now time.Time) strategies.Result {
 				if kill {
 					l.crash(t)
 				}
@@ -62,12 +63,13 @@ func TestMetricsShareTheLimit(t *testing.T) {
 	when := func(others ...rollout.Metric) time.Duration {
 		start := newLab(t, append([]rollout.Metric{comparedMetric("errors")}, others...)...)
 		l, n := *start, 0
-		phase := l.live(t, start.Now.Add(time.Hour), func(m Measure, now time.Time) Result {
+		phase := l.live(t, start.Now.Add(time.Hour), func(m strategies.Measure, now time.Time) strategies.Result {
 			if m.Metric.Name != "errors" {
-				return Result{Value: []any{0.0, 100.0 * float64(n)}, Stable: []any{0.0, 400.0 * float64(n)}, Samples: -1}
+				return strategies.Result{Value: []any{0.0, 100.0 * float64(n)}, Stable: []any{0.0, 400.0 * float64(n)}, Samples: -1}
 			}
 			n++
-			return Result{Value: []any{3.0 * float64(n), 100.0 * float64(n)}, Stable: []any{4.0 * float64(n), 400.0 * float64(n)}, Samples: -1}
+			return strategies.Result{Value: []any{3.0 * float64(n), 100.0 * float64(n)}, Stable: []any{4.0 * float64(n), 400.0 * float64(n)},
+				Samples: -1}
 		})
 		if phase != rollout.AnalysisFailed {
 			t.Fatalf("the release is %s", phase)
@@ -96,15 +98,15 @@ func TestEvidenceNeedsASteadyWeight(t *testing.T) {
 		m.rest()
 		for _, due := range m.due() {
 			in, step := m.input(m.state, m.settled), m.state.Progress[0].Step
-			got := due.Judge(Result{At: m.kube.Now, Value: []any{2.0, 100.0}, Stable: []any{1.0, 300.0}, Samples: -1})
-			before := Runs(in)[0].Metrics[0].Evidence.Value()
+			got := due.Judge(strategies.Result{At: m.kube.Now, Value: []any{2.0, 100.0}, Stable: []any{1.0, 300.0}, Samples: -1})
+			before := strategies.Runs(in)[0].Metrics[0].Evidence.Value()
 			moving := got
 			moving.Since = time.Time{}
-			if now := Record(in, moving)[0].Metrics[0].Evidence.Value(); now != before {
+			if now := strategies.Record(in, moving)[0].Metrics[0].Evidence.Value(); now != before {
 				t.Errorf("at step %d a look while the weight changes moves the evidence from %g to %g", step, before, now)
 			}
-			m.runs = Record(in, got)
-			evidence[step], looks[step] = Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence.Value(), looks[step]+1
+			m.runs = strategies.Record(in, got)
+			evidence[step], looks[step] = strategies.Runs(m.input(m.state, m.settled))[0].Metrics[0].Evidence.Value(), looks[step]+1
 			if steady := due.IsSteady; steady != (step%2 == 1) {
 				t.Errorf("at step %d the weight is steady: %t", step, steady)
 			}
@@ -124,7 +126,7 @@ func TestMissingRequestsMoveTheWindow(t *testing.T) {
 	start := newLab(t, comparedMetric("errors"))
 	l, looks := *start, 0
 	var lost time.Time
-	phase := l.live(t, start.Now.Add(time.Hour), func(m Measure, now time.Time) Result {
+	phase := l.live(t, start.Now.Add(time.Hour), func(m strategies.Measure, now time.Time) strategies.Result {
 		if looks++; looks == 8 {
 			l.crash(t)
 		}
@@ -132,7 +134,7 @@ func TestMissingRequestsMoveTheWindow(t *testing.T) {
 			t.Errorf("look %d begins at %s, want %s", looks, m.Since, lost)
 		}
 		n := now.Sub(m.Since).Seconds()
-		got := Result{Value: []any{math.Floor(n / 5), 20 * n}, Stable: []any{math.Floor(4 * n / 5), 80 * n}, Samples: -1}
+		got := strategies.Result{Value: []any{math.Floor(n / 5), 20 * n}, Stable: []any{math.Floor(4 * n / 5), 80 * n}, Samples: -1}
 		if looks == 6 {
 			lost, got.Value = now, []any{math.Floor(n / 5), 7 * n}
 		}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -47,7 +48,8 @@ func TestASecondKind(t *testing.T) {
 		if got, _ := partitionAt(in, h, web, "spec.partition"); got != want {
 			t.Errorf("with %d pods of the new version, the partition is %v, want %d", ready, got, want)
 		}
-		compare.CheckNamed(t, fmt.Sprintf("with %d new pods, the step is done", ready), ready == 3, Decide(in).State.Progress[0].Step > 0)
+		compare.CheckNamed(t, fmt.Sprintf("with %d new pods, the step is done", ready), ready == 3,
+			strategies.Decide(in).State.Progress[0].Step > 0)
 	}
 	in.State.Phase = rollout.Promoting
 	if got, _ := partitionAt(in, h, web, "spec.partition"); got != int64(0) {

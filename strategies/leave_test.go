@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -51,12 +52,12 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 			live := rollout.ObservedWorkload{Replicas: 2, Hash: fresh.Hash, Synced: true,
 				Revisions: []rollout.Revision{fresh, set(git, commitID(0), 0, 0)}}
 			tc.change(&live)
-			in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
+			in := strategies.Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
 				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}}
 			if tc.abort {
 				in.Promotion = &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort}
 			}
-			d := Decide(in)
+			d := strategies.Decide(in)
 			if d.Rollback != tc.back || !tc.back && d.State.Stable.Hash != release.Hash {
 				t.Errorf("%s: goes back %t, want %t; stable is %s", d.Subject, d.Rollback, tc.back, d.State.Stable.Hash)
 			}
@@ -86,7 +87,7 @@ func TestAPushWaitsForAPromotion(t *testing.T) {
 			h.push(func(x *source) { x.workloads[0].version, x.workloads[1].version = v, v })
 		}
 		stable, release := h.releaseAt(commitID(0)), h.releaseAt(commitID(1))
-		in := Input{Now: noon, App: testApp, Head: h.headInput(), Source: h.at(commitID(1)), State: rollout.State{App: testApp.Name,
+		in := strategies.Input{Now: noon, App: testApp, Head: h.headInput(), Source: h.at(commitID(1)), State: rollout.State{App: testApp.Name,
 			Path: testApp.Path, Phase: rollout.Promoting, Source: commitID(1), Stable: &stable, Release: &release}}
 		in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
 		for i, spec := range in.Source.Specs {
@@ -168,9 +169,9 @@ func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	former, stable := git.releaseAt(commitID(0)), git.releaseAt(commitID(1))
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(1), Stable: &stable,
 		Draining: &rollout.Draining{Release: former, Progress: []rollout.Progress{p.Enter(len(p.Stages)-1, noon)}}}
-	in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
+	in := strategies.Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
 		Promotion: &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}}
-	if d := Decide(in); !d.Rollback || d.State.Stable.Hash != former.Hash {
+	if d := strategies.Decide(in); !d.Rollback || d.State.Stable.Hash != former.Hash {
 		t.Errorf("%s: goes back %t, to %s", d.Subject, d.Rollback, d.State.Stable.Hash)
 	}
 }

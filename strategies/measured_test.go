@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -10,11 +10,12 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // lab simulates a release at a step with an analysis. The cluster does not change, so decisions depend only on measurements and time.
 type lab struct {
-	Input
+	strategies.Input
 	commits int // the number of commits on the state branch
 }
 
@@ -30,8 +31,8 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 }
 
 // step calls Decide once with the current measurements.
-func (l *lab) step() Decision {
-	d := Decide(l.Input)
+func (l *lab) step() strategies.Decision {
+	d := strategies.Decide(l.Input)
 	if d.Subject != "" {
 		l.State = d.State
 		l.commits++
@@ -46,7 +47,7 @@ func (l *lab) crash(t testing.TB) {
 }
 
 // live calls Decide until the analysis ends or until the given time. It makes each measurement when due, and returns the last phase.
-func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
+func (l *lab) live(t testing.TB, until time.Time, measure func(strategies.Measure, time.Time) strategies.Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
 		d := l.step()
@@ -62,7 +63,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 		for _, m := range d.Measure {
 			got := measure(m, l.Now)
 			got.At = l.Now
-			l.Runs = Record(l.Input, m.Judge(got))
+			l.Runs = strategies.Record(l.Input, m.Judge(got))
 		}
 		if len(d.Measure) > 0 {
 			continue
@@ -80,7 +81,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 }
 
 // said maps each phase to a provider's answer that leads to this phase.
-var said = map[rollout.AnalysisPhase]Result{
+var said = map[rollout.AnalysisPhase]strategies.Result{
 	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
 	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
 	rollout.AnalysisErrored:      {Phase: rollout.AnalysisErrored, Message: "no answer", Samples: -1},
@@ -115,7 +116,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		}
 		live := func(crashAt int) (*lab, rollout.AnalysisPhase, int) {
 			l, n := *start, 0
-			phase := l.live(t, start.Now.Add(20*time.Minute), func(_ Measure, now time.Time) Result {
+			phase := l.live(t, start.Now.Add(20*time.Minute), func(_ strategies.Measure, now time.Time) strategies.Result {
 				if n++; n-1 == crashAt {
 					l.crash(t)
 				}
@@ -160,11 +161,11 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 		l.Ends = true
 		made := 0
 		for l.Now = l.Now.Add(time.Minute); !l.State.Analyses[0].Phase.Done() && made < 20; l.Now = l.Now.Add(time.Minute) {
-			for _, m := range Decide(l.Input).Measure {
+			for _, m := range strategies.Decide(l.Input).Measure {
 				r := said[says[made%len(says)]]
 				made++
 				r.At = l.Now
-				l.Runs = Record(l.Input, m.Judge(r))
+				l.Runs = strategies.Record(l.Input, m.Judge(r))
 			}
 			l.step()
 			l.crash(t)
@@ -178,7 +179,7 @@ func TestElapsedSince(t *testing.T) {
 	l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, Retention: 10})
 	begins := func() [2]time.Time {
 		t.Helper()
-		due := Decide(l.Input).Measure
+		due := strategies.Decide(l.Input).Measure
 		if len(due) != 1 {
 			t.Fatalf("%d measurements are due", len(due))
 		}
@@ -197,9 +198,9 @@ func TestElapsedSince(t *testing.T) {
 // does not begin in the future. The clock was ahead at a measurement, when a new window began, at the begin of the run, or of the step.
 func TestClockThatWasAhead(t *testing.T) {
 	const ahead = 24 * time.Hour
-	answer := func(m Measure, now time.Time, lacks bool) Result {
+	answer := func(m strategies.Measure, now time.Time, lacks bool) strategies.Result {
 		n := max(1, now.Sub(m.Since).Seconds())
-		r := Result{At: now, Value: []any{0.0, 20 * n}, Stable: []any{0.0, 80 * n}, Samples: -1}
+		r := strategies.Result{At: now, Value: []any{0.0, 20 * n}, Stable: []any{0.0, 80 * n}, Samples: -1}
 		if lacks {
 			r.Value, r.Stable = []any{0.0, 2.0}, []any{0.0, 8.0}
 		}
@@ -221,10 +222,10 @@ func TestClockThatWasAhead(t *testing.T) {
 		},
 	} {
 		l := newLab(t, comparedMetric("errors"))
-		due := func(lacks bool) (all []Measure) {
-			all = Decide(l.Input).Measure
+		due := func(lacks bool) (all []strategies.Measure) {
+			all = strategies.Decide(l.Input).Measure
 			for _, m := range all {
-				l.Runs = Record(l.Input, m.Judge(answer(m, l.Now, lacks)))
+				l.Runs = strategies.Record(l.Input, m.Judge(answer(m, l.Now, lacks)))
 			}
 			l.step()
 			return all
@@ -247,7 +248,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		if measured < 30 || measured > 32 {
 			t.Errorf("%s: %d measurements in five minutes", name, measured)
 		}
-		p := Runs(l.Input)[0].Metrics[0]
+		p := strategies.Runs(l.Input)[0].Metrics[0]
 		if e := p.Evidence; e == nil || e.Since.After(l.Now) || e.Canary < 2000 {
 			t.Errorf("%s: evidence %+v", name, e)
 		}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -21,7 +22,7 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 }
 
 // cloneAt returns a workload of a Kruise kind at its first step, with weight 30 %. Its 10 ready pods include the given number of new pods.
-func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
+func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (strategies.Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
 	ref.Namespace, ref.Name = testApp.Namespace, "web"
@@ -50,7 +51,7 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *histor
 		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{clone: live}}
 	}
 	in.Observed = move(setOf(h, 10, 0, 10))
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != clone {
 		t.Fatalf("a release begins as %s", dump(d.State))
 	}
@@ -59,7 +60,7 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *histor
 }
 
 // partitionAt returns the partition of a desired workload and the hash of its template.
-func partitionAt(in Input, h *history, w rollout.Workload, field string) (any, rollout.Hash) {
+func partitionAt(in strategies.Input, h *history, w rollout.Workload, field string) (any, rollout.Hash) {
 	o := desiredOf(in, h, w)
 	return rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
 }
@@ -73,7 +74,7 @@ func TestCloneSetReleases(t *testing.T) {
 		if got, hash := partitionAt(in, h, clone, kind.Partition); got != "70%" || hash != in.State.Release.Templates[clone] {
 			t.Errorf("with %d new pods the partition is %v of %s", fresh, got, hash)
 		}
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if is := d.State.Progress[0].Step > 0; is != done {
 			t.Errorf("with %d new pods, that the step is done is %t: %s", fresh, is, d.Waiting)
 		}
@@ -81,7 +82,7 @@ func TestCloneSetReleases(t *testing.T) {
 		if fresh > 3 {
 			want = "5 of 10 new, 3 asked: the controller does not replace surplus new pods"
 		}
-		compare.CheckNamed(t, fmt.Sprintf("the surplus with %d new pods", fresh), want, Explain(in)[0].Surplus)
+		compare.CheckNamed(t, fmt.Sprintf("the surplus with %d new pods", fresh), want, strategies.Explain(in)[0].Surplus)
 		in.State.Phase = rollout.Promoting
 		if got, _ := partitionAt(in, h, clone, kind.Partition); got != int64(0) {
 			t.Errorf("promoted, the partition is %v", got)
@@ -100,11 +101,11 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	if got, hash := partitionAt(in, h, clone, kind.Partition); got != int64(0) || hash != in.State.StableHash(clone) {
 		t.Errorf("it is asked for %s with the partition %v, want stable alone", hash, got)
 	}
-	if d := Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
+	if d := strategies.Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
 		t.Errorf("it is %s: %s", d.State.Phase, d.State.Reason)
 	}
 	want := "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods"
-	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
+	compare.CheckNamed(t, "the surplus", want, strategies.Explain(in)[0].Surplus)
 }
 
 // TestOrderedKindsAreFreed checks a rollback of an ordered kind. gitrollout deletes a pod that is not ready, because the controller
@@ -114,14 +115,14 @@ func TestOrderedKindsAreFreed(t *testing.T) {
 		p := ofKruise(t, apiVersion, kind)
 		in, _, w := cloneAt(t, p, 3)
 		in.Observed.Workloads[w].Revisions[0].Members = []rollout.Pod{{Name: "web-8", UID: "8"}, {Name: "web-9", UID: "9"}}
-		if got := Evictions(in); len(got) > 0 {
+		if got := strategies.Evictions(in); len(got) > 0 {
 			t.Errorf("%s: at its step %+v go", kind, got)
 		}
 		changeLive(&in, w, func(live *rollout.ObservedWorkload) {
 			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = in.State.StableHash(w), false, true
 		})
 		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
-		got := Evictions(in)
+		got := strategies.Evictions(in)
 		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {
 			t.Errorf("%s: in the rollback %+v go", kind, got)
 		}
@@ -137,7 +138,7 @@ func TestUnorderedKindsKeepTheirPods(t *testing.T) {
 			live.Hash, live.Floor, live.Unordered = in.State.Release.Templates[w], 8, unordered
 			live.Revisions[1].Members = []rollout.Pod{{Name: "web-7", UID: "7"}, {Name: "web-8", UID: "8"}}
 		})
-		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
+		got := rollout.Mapped(strategies.Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
 		compare.CheckNamed(t, fmt.Sprintf("unordered: %t", unordered), want, strings.Join(got, " "))
 	}
 }

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies/workloads"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // fileFor returns a promotion file that promotes a release through a step.
@@ -57,15 +57,15 @@ func TestIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := in
 			in.Promotion, in.State.Spent = tc.file, tc.spent
-			got := Ignored(in)
+			got := strategies.Ignored(in)
 			if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			opens := tc.file != nil && tc.want == "" && tc.file.Release == hash && tc.file.Decision == rollout.Promote
-			if IsOpen(in) != opens || opens != (Key(in) == nil) {
-				t.Errorf("it opens the gate: %t; the key is %+v", IsOpen(in), Key(in))
+			if strategies.IsOpen(in) != opens || opens != (strategies.Key(in) == nil) {
+				t.Errorf("it opens the gate: %t; the key is %+v", strategies.IsOpen(in), strategies.Key(in))
 			}
-			if d := Decide(in); (d.State.Progress[0].Step > 1) != opens {
+			if d := strategies.Decide(in); (d.State.Progress[0].Step > 1) != opens {
 				t.Errorf("it goes to step %d: %s", d.State.Progress[0].Step, d.Subject)
 			}
 		})
@@ -78,7 +78,7 @@ func TestIgnoredAtRest(t *testing.T) {
 	in.Promotion, in.State.Release = fileFor("h1-other", "2"), nil
 	for _, decision := range rollout.Verbs() {
 		in.Promotion.Decision = decision
-		compare.CheckNamed(t, string(decision), "", Ignored(in))
+		compare.CheckNamed(t, string(decision), "", strategies.Ignored(in))
 	}
 }
 
@@ -92,12 +92,12 @@ func TestSpent(t *testing.T) {
 	in.Head = h.headInput()
 	for through, spent := range map[string]string{"2": "", "3": "d", rollout.Full: ""} {
 		in.Promotion = fileFor(in.State.Release.Hash, through)
-		compare.CheckNamed(t, "spent through "+through+" after its steps changed", spent, Decide(in).State.Spent)
+		compare.CheckNamed(t, "spent through "+through+" after its steps changed", spent, strategies.Decide(in).State.Spent)
 	}
 	in.Promotion = fileFor(in.State.Release.Hash, "2")
 	h.push(version("v3"))
 	in.Head = h.headInput()
-	if d := Decide(in); d.State.Phase != rollout.Aborting || d.State.Spent != "d" {
+	if d := strategies.Decide(in); d.State.Phase != rollout.Aborting || d.State.Spent != "d" {
 		t.Errorf("superseded it is %s, and spent %q", d.State.Phase, d.State.Spent)
 	}
 }
@@ -129,7 +129,7 @@ func TestIgnoredByPolicy(t *testing.T) {
 		in := in
 		in.Promotion, in.State.Ignored = c.file, c.was
 		in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if step := d.State.Progress[0].Step; d.State.Ignored != c.ignored || d.Subject != c.says || step != 1 {
 			t.Errorf("%s: ignores %q at step %d, and says %q, want %q and %q", name, d.State.Ignored, step, d.Subject, c.ignored, c.says)
 		}
@@ -162,7 +162,7 @@ func TestNamesNoStep(t *testing.T) {
 	} {
 		c.file.Release, c.file.Decision = cmp.Or(c.file.Release, c.of.Release()), cmp.Or(c.file.Decision, rollout.Promote)
 		before := dump(c.file)
-		compare.CheckNamed(t, name, c.want, NamesNoStep(c.of, &c.file))
+		compare.CheckNamed(t, name, c.want, strategies.NamesNoStep(c.of, &c.file))
 		compare.CheckNamed(t, name+": the promotion afterwards", before, dump(c.file))
 	}
 }
@@ -199,41 +199,16 @@ func TestKeys(t *testing.T) {
 				}
 				return p.Through
 			}
-			full := KeyThrough(in.State, nil, in.Now)
+			full := strategies.KeyThrough(in.State, nil, in.Now)
 			compare.CheckNamed(t, "all of it", rollout.Full, full.Through)
-			got := [3]string{through(Key(in)), through(Early(in)), strings.Join(Skipped(in, full), ", ")}
+			got := [3]string{through(strategies.Key(in)), through(strategies.Early(in)), strings.Join(strategies.Skipped(in, full), ", ")}
 			compare.CheckNamed(t, "key, early and skips", [3]string{c.key, c.early, c.skips}, got)
 		})
 	}
 	_, in := atStep(nil, 1)
 	in.State.Spent = "d"
-	if key := Key(in); key.At == "" || key.Through != "2" {
+	if key := strategies.Key(in); key.At == "" || key.Through != "2" {
 		t.Errorf("beside a file that is spent the key is %+v", key)
-	}
-}
-
-// TestKeysOfSeveral checks that the promotion for the gates of several workloads names a step of each workload. If State.Spent is set, the
-// promotion has the time at which the newest of these steps began.
-func TestKeysOfSeveral(t *testing.T) {
-	api := rollout.Workload{Namespace: "shop", Name: "api"}
-	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}
-	key := KeyThrough(s, map[rollout.Workload]int{web: 2, api: 3}, noon)
-	if key.Through != "" || len(key.Workloads) != 2 || key.Workloads[web] != "2" || key.Workloads[api] != "3" || key.At != "" {
-		t.Errorf("%+v", key)
-	}
-	s.Spent = "d"
-	in := Input{State: s}
-	two := []workloads.Staged{
-		{Progress: rollout.Progress{Workload: web, Step: 1, Entered: noon}},
-		{Progress: rollout.Progress{Workload: api, Step: 2, Entered: noon.Add(time.Minute)}},
-	}
-	for _, all := range [][]workloads.Staged{two, {two[1], two[0]}} {
-		if key := keyTo(in, all); key.At != noon.Add(time.Minute).Format(time.RFC3339) || key.Workloads[web] != "2" || key.Workloads[api] != "3" {
-			t.Errorf("%+v", key)
-		}
-	}
-	if key := KeyThrough(s, nil, noon); key.Through != rollout.Full || key.Workloads != nil {
-		t.Errorf("all of it: %+v", key)
 	}
 }
 
@@ -244,7 +219,7 @@ func TestRetryIsOnRecord(t *testing.T) {
 	in.State.Phase = rollout.Degraded
 	in.State.Rejected = []rollout.Rejection{{Hash: hash, Promotion: "d1"}, {Hash: "h1-other"}}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if len(d.State.Rejected) != 1 || d.State.Rejected[0].Hash != "h1-other" || !strings.Contains(d.Subject, ", step 1/3 setWeight 20") {
 		t.Errorf("rejected are %+v; %s", d.State.Rejected, d.Subject)
 	}
@@ -255,14 +230,14 @@ func TestRetryThatWaits(t *testing.T) {
 	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
 		change func(*source)
-		waits  func(*Input)
+		waits  func(*strategies.Input)
 		held   rollout.HeldReason
 	}{
 		"for a name": {func(s *source) {
 			s.workloads[0].version, s.workloads[0].spec.Workload.Name = "v2", "web-2"
-		}, func(*Input) {}, rollout.HeldRenamed},
-		"for a window": {version("v2"), func(in *Input) { in.Calendar = frozen }, rollout.HeldClosed},
-		"for a window, first deployment": {version("v2"), func(in *Input) {
+		}, func(*strategies.Input) {}, rollout.HeldRenamed},
+		"for a window": {version("v2"), func(in *strategies.Input) { in.Calendar = frozen }, rollout.HeldClosed},
+		"for a window, first deployment": {version("v2"), func(in *strategies.Input) {
 			in.State.Stable, in.State.Phase, in.Calendar = nil, rollout.Pending, frozen
 			in.Observed, in.Answers.Foreign = rollout.Observed{}, &[]rollout.Foreign{}
 		}, rollout.HeldClosed},
@@ -276,13 +251,13 @@ func TestRetryThatWaits(t *testing.T) {
 			in.State.Phase, in.State.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: hash, Promotion: "d1"}}
 			tt.waits(&in)
 			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}
-			d := Decide(in)
+			d := strategies.Decide(in)
 			if !d.State.Held.Is(tt.held) || len(d.State.Rejected) > 0 {
 				t.Fatalf("with a retry it is held for %+v, rejected %+v", d.State.Held, d.State.Rejected)
 			}
 			in.State, in.Calendar = d.State, rollout.Calendar{}
 			in.Promotion = &rollout.Promotion{Decision: rollout.Promote, Release: hash, Through: rollout.Full, Digest: "d3"}
-			if d = Decide(in); d.State.Release == nil || d.State.Release.Hash != hash {
+			if d = strategies.Decide(in); d.State.Release == nil || d.State.Release.Hash != hash {
 				t.Errorf("promoted fully it is %s: %s", d.State.Phase, d.Subject)
 			}
 		})
@@ -296,15 +271,15 @@ func TestTimeoutInWords(t *testing.T) {
 	}, 1)
 	due := in.State.Progress[0].Entered.Add(time.Hour)
 	text := ", until " + due.Format(time.RFC3339) + " (then: abort)"
-	if e := Explain(in)[0]; !strings.HasSuffix(e.Waiting, text) || !e.Due.Equal(due) {
+	if e := strategies.Explain(in)[0]; !strings.HasSuffix(e.Waiting, text) || !e.Due.Equal(due) {
 		t.Errorf("it waits for %q, due %s", e.Waiting, e.Due)
 	}
 	for late, want := range map[time.Duration]string{-1: "", 0: "no promotion within 1h0m0s at step 2/3"} {
 		in := in
 		in.Now = due.Add(late)
-		compare.CheckNamed(t, fmt.Sprintf("late by %s", late), want, timedOut(in.prepared()))
+		compare.CheckNamed(t, fmt.Sprintf("late by %s", late), want, strategies.Decide(in).State.Reason)
 		in.State.Stable = nil
-		if timedOut(in.prepared()) != "" {
+		if strategies.Decide(in).State.Phase == rollout.Aborting {
 			t.Error("a first deployment is late, and has nothing to go back to")
 		}
 	}

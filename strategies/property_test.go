@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"flag"
@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 var (
@@ -215,7 +216,7 @@ func (s *sim) act() {
 		s.hpa()
 	case s.chaos.crashes && n == 99:
 		s.note("CRASH")
-		s.pending, s.health = nil, Health{}
+		s.pending, s.health = nil, strategies.Health{}
 		s.crashes++
 	}
 }
@@ -320,7 +321,7 @@ func (s *sim) promotion() *rollout.Promotion {
 	if p.Decision == rollout.Promote && s.rng.IntN(3) > 0 {
 		p.Through = []string{"0", "1", "2", "3", "4", "promotion", "first", "-1", "99"}[s.rng.IntN(9)]
 	}
-	if key := Key(s.input(s.state, s.settled)); s.chaos.settings && key != nil && s.rng.IntN(2) == 0 {
+	if key := strategies.Key(s.input(s.state, s.settled)); s.chaos.settings && key != nil && s.rng.IntN(2) == 0 {
 		key.Digest, key.Author = p.Digest, p.Author
 		return key
 	}
@@ -378,7 +379,7 @@ func (s *sim) settle() {
 		s.note("PEOPLE %s", verb)
 	}
 	s.fail("the world does not become healthy: %s, %s, %s, waits for %s", s.state.Phase, s.state.Reason, dump(s.state),
-		Decide(s.input(s.state, s.settled)).Waiting)
+		strategies.Decide(s.input(s.state, s.settled)).Waiting)
 }
 
 func (s *sim) checkEnd(head *rollout.Render) {

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"math/rand/v2"

@@ -1,9 +1,10 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestStartOver checks that an app on a new cluster first applies its stable version, whatever its phase on the old cluster was. Then it
@@ -13,10 +14,10 @@ func TestStartOver(t *testing.T) {
 	rests := world(h)
 	h.push(version("v2"))
 	released := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-	for name, in := range map[string]Input{"at rest": rests, "in flight": released} {
+	for name, in := range map[string]strategies.Input{"at rest": rests, "in flight": released} {
 		t.Run(name, func(t *testing.T) {
 			in.State.Held = &rollout.Held{Reason: "InvalidInput"}
-			s, ok := StartOver(in.State, noon)
+			s, ok := strategies.StartOver(in.State, noon)
 			if !ok || s.Phase != rollout.Aborting || s.Source != commitID(0) || s.Held != nil || s.Serial <= in.State.Serial {
 				t.Fatalf("got %+v, %t", s, ok)
 			}
@@ -24,7 +25,7 @@ func TestStartOver(t *testing.T) {
 			in.State, in.Source, in.Observed = s, h.at(commitID(0)), rollout.Observed{}
 			checkPhase(t, "on an empty cluster", in, rollout.Aborting)
 			in.Observed = world(h).Observed
-			switch d := Decide(in); {
+			switch d := strategies.Decide(in); {
 			case name == "at rest" && d.State.Phase != rollout.Healthy:
 				t.Errorf("with stable there it is %s", d.State.Phase)
 			case name == "in flight" && (d.State.Release == nil || d.State.Release.Commit != commitID(1) || d.State.Progress[0].Step != 0):
@@ -32,7 +33,7 @@ func TestStartOver(t *testing.T) {
 			}
 		})
 	}
-	if _, ok := StartOver(rollout.State{App: "shop", Phase: rollout.Progressing}, noon); ok {
+	if _, ok := strategies.StartOver(rollout.State{App: "shop", Phase: rollout.Progressing}, noon); ok {
 		t.Error("an app that was never stable has somewhere to go back to")
 	}
 }
@@ -51,7 +52,7 @@ func TestStartOverWhere(t *testing.T) {
 		"rejected":  {rollout.State{Phase: rollout.Degraded, Stable: stable, Source: "rejected"}, "released"},
 		"in flight": {rollout.State{Phase: rollout.Healthy, Stable: stable, Source: "next", Release: next}, "released"},
 	} {
-		if to, ok := StartOver(c.s, noon); !ok || to.Source != c.want || to.Rollback.To != c.want {
+		if to, ok := strategies.StartOver(c.s, noon); !ok || to.Source != c.want || to.Rollback.To != c.want {
 			t.Errorf("%s: it starts over at %s, want %s", name, to.Source, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -40,7 +41,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 }
 
 // routedAt returns a release of routedWeb's app from v1 to v2 at the given step, with ten pods of v1 and 5 pods of v2.
-func routedAt(step int) (*history, Input) {
+func routedAt(step int) (*history, strategies.Input) {
 	h := routedWeb(nil)
 	h.push(version("v2"))
 	return h, inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
@@ -69,38 +70,38 @@ func TestRouteGates(t *testing.T) {
 		Reason  string
 		Service string // the Service whose endpoints the decision asks for
 	}
-	routed := func(ago time.Duration) func(*Input) {
-		return func(in *Input) {
+	routed := func(ago time.Duration) func(*strategies.Input) {
+		return func(in *strategies.Input) {
 			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-ago)}
 		}
 	}
-	status := func(r rollout.ObservedRoute) func(*Input) {
-		return func(in *Input) {
+	status := func(r rollout.ObservedRoute) func(*strategies.Input) {
+		return func(in *strategies.Input) {
 			routed(time.Minute)(in)
 			in.Observed.Routes = map[rollout.Ref]rollout.ObservedRoute{webRoute: r}
 		}
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*Input)
+		change func(*strategies.Input)
 		want   want
 	}{
-		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {},
+		"Ready": {"pods that every proxy knows of are routed to", func(*strategies.Input) {},
 			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
-		"JustReady": {"pods that are ready too short are not", func(in *Input) {
+		"JustReady": {"pods that are ready too short are not", func(in *strategies.Input) {
 			in.Observed.Workloads[web].Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
 		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
-		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *Input) {
-			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
+		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *strategies.Input) {
+			in.Answers.Endpoints = map[strategies.Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
 		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second),
 			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
 		"Settled": {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
-		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *Input) {
+		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *strategies.Input) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
 		}, want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"AppliedAnew": {"a step that waited for people still does while a new process waits for the route", func(in *Input) {
+		"AppliedAnew": {"a step that waited for people still does while a new process waits for the route", func(in *strategies.Input) {
 			routed(time.Minute)(in)
 			in.Applied, in.State.Phase = in.Now.Add(-time.Second), rollout.Paused
 		}, want{Routed: true, Phase: rollout.Paused, Waits: "proxies to learn", Due: 2 * time.Second}},
@@ -118,7 +119,7 @@ func TestRouteGates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, in := routedAt(0)
 			tc.change(&in)
-			d := Decide(in)
+			d := strategies.Decide(in)
 			p := d.State.Progress[0]
 			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits, Reason: tc.want.Reason}
 			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing && d.Subject == "" {
@@ -128,7 +129,7 @@ func TestRouteGates(t *testing.T) {
 				got.Reason = d.State.Reason
 			}
 			if d.Ask != nil && d.Ask.Endpoints != nil {
-				compare.Check(t, &Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask)
+				compare.Check(t, &strategies.Ask{Endpoints: []strategies.Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask)
 				got.Service = d.Ask.Endpoints[0].Service.Name
 			}
 			if tc.want.Due > 0 {
@@ -195,14 +196,14 @@ func TestGenerated(t *testing.T) {
 	}
 	own := object("v1", "Service", "web")
 	s := rollout.State{Release: &rollout.Release{}}
-	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
+	s.Generated = strategies.Generated(s, []rollout.Object{own, made("a"), made("b")})
 	compare.CheckNamed(t, "generated", []rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated)
-	compare.CheckNamed(t, "left over", []rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")}))
-	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {
+	compare.CheckNamed(t, "left over", []rollout.Ref{made("a").Ref()}, strategies.Leftover(s, []rollout.Object{own, made("b")}))
+	if got := strategies.Generated(s, []rollout.Object{own}); len(got) != 2 {
 		t.Errorf("a generated object is forgotten while the release goes on: %v", got)
 	}
 	s.Release = nil
-	if got := Generated(s, []rollout.Object{own}); got != nil {
+	if got := strategies.Generated(s, []rollout.Object{own}); got != nil {
 		t.Errorf("after the release it is still listed: %v", got)
 	}
 }
@@ -212,17 +213,17 @@ func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Abort, Release: in.State.Release.Hash}
-	in.State = Decide(in).State
+	in.State = strategies.Decide(in).State
 	if in.State.Phase != rollout.Aborting {
 		t.Fatalf("an abort is %s", in.State.Phase)
 	}
 	late := in.State.Rollback.Drain.Add(10 * time.Second)
 	in.Now, in.Applied = late, late.Add(-time.Second)
-	if d := Decide(in); d.Subject != "" || !d.Requeue.Equal(late.Add(2*time.Second)) {
+	if d := strategies.Decide(in); d.Subject != "" || !d.Requeue.Equal(late.Add(2*time.Second)) {
 		t.Errorf("one second after it was applied: %q, again at %v", d.Subject, d.Requeue.Sub(late))
 	}
 	in.Now = late.Add(2 * time.Second)
-	if d := Decide(in); d.State.Source != in.State.Rollback.To {
+	if d := strategies.Decide(in); d.State.Source != in.State.Rollback.To {
 		t.Errorf("three seconds after it was applied the pods stay: %q", d.Subject)
 	}
 }
@@ -232,7 +233,7 @@ func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
 	at := func(step int, weight int) string {
-		return Routing(rollout.State{Release: &rollout.Release{}, Progress: []rollout.Progress{{Workload: web, Step: step,
+		return strategies.Routing(rollout.State{Release: &rollout.Release{}, Progress: []rollout.Progress{{Workload: web, Step: step,
 			Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
 	}
 	if at(0, 50) != at(1, 50) {
@@ -241,7 +242,7 @@ func TestRouting(t *testing.T) {
 	if at(1, 50) == at(1, 60) || at(2, 100) == at(3, 100) {
 		t.Error("another weight, or the switch of the stable Service, does not")
 	}
-	if got := Routing(rollout.State{Progress: []rollout.Progress{{Workload: web}}}, source); got != "" {
+	if got := strategies.Routing(rollout.State{Progress: []rollout.Progress{{Workload: web}}}, source); got != "" {
 		t.Errorf("nothing routed is %q", got)
 	}
 }
@@ -249,10 +250,10 @@ func TestRouting(t *testing.T) {
 // TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit that lowers the weight of a step while the release is on hold. The weight
 // decreases, the release stays at its step, and no larger weight is routed.
 func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
-	holds := map[string]func(*Input, *rollout.Promotion){
-		"decision": func(in *Input, p *rollout.Promotion) { in.Promotion = p },
-		"paused":   func(in *Input, _ *rollout.Promotion) { in.Head.Render.Specs[0].Paused = true },
-		"promoted": func(in *Input, p *rollout.Promotion) {
+	holds := map[string]func(*strategies.Input, *rollout.Promotion){
+		"decision": func(in *strategies.Input, p *rollout.Promotion) { in.Promotion = p },
+		"paused":   func(in *strategies.Input, _ *rollout.Promotion) { in.Head.Render.Specs[0].Paused = true },
+		"promoted": func(in *strategies.Input, p *rollout.Promotion) {
 			in.Head.Render.Specs[0].Paused, p.Decision, p.Through = true, rollout.Promote, rollout.Full
 			in.Promotion = p
 		},
@@ -262,7 +263,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 			_, in := routedAt(0)
 			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: before, At: in.Now.Add(-time.Minute)}
 			hold(&in, &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold})
-			got := Decide(in).State.Progress[0]
+			got := strategies.Decide(in).State.Progress[0]
 			if got.Routed.Weight != want || got.Step != 0 {
 				t.Errorf("%s: from %d%% at a step of 50%% it goes to %d%% and step %d, want %d%% and step 0",
 					name, before, got.Routed.Weight, got.Step, want)
@@ -323,7 +324,7 @@ func TestHeadersLastForTheirStep(t *testing.T) {
 	}
 	in.State.Progress = []rollout.Progress{p.Enter(2, in.Now)}
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 1, Weight: 50, At: noon}
-	if d := Decide(in); d.State.Progress[0].Routed.Step != 2 {
+	if d := strategies.Decide(in); d.State.Progress[0].Routed.Step != 2 {
 		t.Errorf("the next step, without headers, is not routed: %q", d.Subject)
 	}
 }
@@ -337,7 +338,7 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	in.Now = noon.Add(24 * time.Hour)
 	checkPhase(t, "while requests are stable's still", in, rollout.Aborting)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 2, Weight: 100, At: noon}
-	if d := Decide(in); d.State.Phase == rollout.Aborting {
+	if d := strategies.Decide(in); d.State.Phase == rollout.Aborting {
 		t.Errorf("all requests are the new version's, and it goes back: %s", d.Subject)
 	}
 }
@@ -348,7 +349,7 @@ func TestRouteThatIsNotThere(t *testing.T) {
 	in := world(h)
 	source := *in.Source
 	source.Objects = slices.DeleteFunc(slices.Clone(source.Objects), func(o rollout.Object) bool { return o.Kind() == "HTTPRoute" })
-	objects, err := Desired(in.State, workloads.View{Source: &source, Observed: in.Observed, Now: in.Now})
+	objects, err := strategies.Desired(in.State, workloads.View{Source: &source, Observed: in.Observed, Now: in.Now})
 	if err == nil || objects != nil || !strings.Contains(err.Error(), "route requests of "+web.String()) {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestAnalysesOfRandomReleases checks invariants of analyses in random releases. The releases have pushes, reverts, aborts, edited metrics,
@@ -79,7 +80,7 @@ func (w *measuredWorld) analysis() *rollout.Analysis {
 // steps returns random steps, some of them with analyses. The first step is a weight or a pause.
 func (w *measuredWorld) steps() []rollout.Step {
 	var steps []rollout.Step
-	names := []string{"soak", backgroundRun[1:], "step-2", "step-3", "check"}
+	names := []string{"soak", "background", "step-2", "step-3", "check"}
 	for i := range 2 + w.rng.IntN(4) {
 		a := w.analysis()
 		if i == 0 || a == nil {
@@ -134,7 +135,7 @@ func (w *measuredWorld) measureSome() {
 	if w.rng.IntN(8) == 0 {
 		w.runs = nil
 	}
-	for _, due := range Decide(w.input(w.state, w.settled)).Measure {
+	for _, due := range strategies.Decide(w.input(w.state, w.settled)).Measure {
 		phase := []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisSuccessful, rollout.AnalysisSuccessful,
 			rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored}[w.rng.IntN(6)]
 		if phase == rollout.AnalysisFailed {
@@ -148,7 +149,7 @@ func (w *measuredWorld) measureSome() {
 }
 
 // check checks the invariants after each decision.
-func (w *measuredWorld) check(in Input, d Decision) {
+func (w *measuredWorld) check(in strategies.Input, d strategies.Decision) {
 	was, s := in.State, d.State
 	if releaseID(was) != releaseID(s) {
 		defer func() { w.bad = false }()
@@ -168,7 +169,7 @@ func (w *measuredWorld) check(in Input, d Decision) {
 		if r.Release != s.Release.Hash {
 			w.t.Errorf("seed %d: release %s has the run %s of release %s", w.seed, s.Release.Hash, r.Name, r.Release)
 		}
-		if !r.Phase.Done() && !isTried(s) {
+		if !r.Phase.Done() && !strategies.IsTried(s) {
 			w.t.Errorf("seed %d: in phase %s the run %s goes on", w.seed, s.Phase, r.Name)
 		}
 	}
@@ -177,7 +178,7 @@ func (w *measuredWorld) check(in Input, d Decision) {
 }
 
 // checkDue checks that each due measurement belongs to a recorded run that has not ended, and that no two workloads share a run.
-func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
+func (w *measuredWorld) checkDue(s rollout.State, due []strategies.Measure) {
 	of := map[string]string{} // workloads by run
 	for _, m := range due {
 		i := slices.IndexFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Name == m.Run })
@@ -197,9 +198,9 @@ func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 }
 
 // checkWanted checks that each wanted analysis, of the step or in the background, has its own run with exactly the analysis's metrics.
-func (w *measuredWorld) checkWanted(s rollout.State, d Decision) {
+func (w *measuredWorld) checkWanted(s rollout.State, d strategies.Decision) {
 	source := w.git.at(s.Source)
-	if !isTried(s) || source == nil || d.Subject == "" || s.Held != nil {
+	if !strategies.IsTried(s) || source == nil || d.Subject == "" || s.Held != nil {
 		return
 	}
 	asked := map[string]int{} // analyses without a run, by the names of metrics

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // measuredWeb returns a canary of four pods with the given steps.
@@ -73,8 +74,8 @@ func (m *measuring) release(version string) {
 }
 
 // measured records the phase as the result of one due measurement.
-func (l *loop) measured(due Measure, phase rollout.AnalysisPhase) {
-	l.runs = Record(l.input(l.state, l.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
+func (l *loop) measured(due strategies.Measure, phase rollout.AnalysisPhase) {
+	l.runs = strategies.Record(l.input(l.state, l.settled), strategies.Measured{Run: due.Run, Release: due.Release, Started: due.Started,
 		Metric: due.Metric.Name, Measurement: rollout.Measurement{At: l.kube.Now, Phase: phase}})
 }
 
@@ -91,7 +92,9 @@ func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) 
 	return n
 }
 
-func (m *measuring) due() []Measure { return Decide(m.input(m.state, m.settled)).Measure }
+func (m *measuring) due() []strategies.Measure {
+	return strategies.Decide(m.input(m.state, m.settled)).Measure
+}
 
 func (m *measuring) run(name string) rollout.AnalysisRun {
 	m.t.Helper()
@@ -152,7 +155,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	t.Run("namespaces", func(t *testing.T) {
 		m := newMeasuring(t, measuredWeb("east", nil, weight(25), check), measuredWeb("west", nil, weight(25), check))
 		m.rest()
-		of := map[string]Measure{} // due measurements by namespace
+		of := map[string]strategies.Measure{} // due measurements by namespace
 		for _, due := range m.due() {
 			of[due.Workload.Namespace] = due
 		}
@@ -195,7 +198,7 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 			m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", change),
 				rollout.Step{Pause: &rollout.Pause{Duration: new(time.Second)}}, weight(25), aPause))
 			asked := 0
-			m.decided = func(_ Input, d Decision) {
+			m.decided = func(_ strategies.Input, d strategies.Decision) {
 				for _, due := range d.Measure {
 					if asked++; due.Latest == "" || due.Stable == "" {
 						t.Errorf("measured about the pods %q and %q", due.Latest, due.Stable)
@@ -268,7 +271,7 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", nil), weight(25), pause))
 	m.rests(rollout.Paused)
 	m.measure("errors", rollout.AnalysisInconclusive)
-	if all := Explain(m.input(m.state, true)); !strings.Contains(all[0].Waiting, "inconclusive") {
+	if all := strategies.Explain(m.input(m.state, true)); !strings.Contains(all[0].Waiting, "inconclusive") {
 		t.Errorf("waits for %q", all[0].Waiting)
 	}
 	m.kube.Now = m.kube.Now.Add(timeout)
@@ -284,8 +287,8 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 	m.commits = func(_, _ rollout.State, subject string) { subjects = append(subjects, subject) }
 	m.rests(rollout.Progressing)
 	for _, due := range m.due() {
-		m.runs = Record(m.input(m.state, m.settled),
-			due.Judge(Result{At: m.kube.Now, Value: "x\x00y\x1b[2J" + strings.Repeat("z\n", 5000), Samples: -1}))
+		m.runs = strategies.Record(m.input(m.state, m.settled),
+			due.Judge(strategies.Result{At: m.kube.Now, Value: "x\x00y\x1b[2J" + strings.Repeat("z\n", 5000), Samples: -1}))
 	}
 	m.rests(rollout.Degraded)
 	data, err := m.state.Encode()
@@ -338,28 +341,5 @@ func TestNothingIsMeasuredAtZero(t *testing.T) {
 				t.Errorf("with pods again, due: %+v; %s", due, dump(m.state))
 			}
 		})
-	}
-}
-
-// TestEvidence checks the reason of a failed analysis, which names the last three values of the failed metric.
-func TestEvidence(t *testing.T) {
-	failed := func(name string, dry bool, condition string, values ...string) rollout.MetricProgress {
-		p := rollout.MetricProgress{Metric: name, Phase: rollout.AnalysisFailed, Message: "2 failed", DryRun: dry, Condition: condition}
-		for _, v := range values {
-			p.Measurements = append(p.Measurements, rollout.Measurement{Value: v})
-		}
-		return p
-	}
-	passed := rollout.MetricProgress{Metric: "load", Phase: rollout.AnalysisSuccessful}
-	for want, metrics := range map[string][]rollout.MetricProgress{
-		"metric errors: 2 failed": {passed, failed("dry", true, "x < 1", "9"), failed("errors", false, "")},
-		"metric errors: 2 failed (x < 1), last values: 3, 4, 5": {
-			failed("errors", false, "x < 1", "1", "2", "3", "", "4", "5"), failed("load", false, "")},
-		"metric errors: 2 failed, last values: 1, 2, 3": {failed("errors", false, "", "1", "2", "3")},
-		"metric errors: 2 failed, last values: 1":       {failed("errors", false, "", "1")},
-		"it could not be begun":                         {passed, failed("dry", true, "")},
-	} {
-		run := rollout.AnalysisRun{Phase: rollout.AnalysisFailed, Message: "it could not be begun", Metrics: metrics}
-		compare.Check(t, want, evidence(run))
 	}
 }

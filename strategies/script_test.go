@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"cmp"
@@ -18,6 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts of the scripts in testdata")
@@ -96,7 +97,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 		}
 		return rollout.JobState{}
 	}
-	s.loop.madeJob = func(j HookJob) {
+	s.loop.madeJob = func(j strategies.HookJob) {
 		for _, o := range j.Needs {
 			s.print("  applies %s %s", o.Kind(), o.Name())
 		}
@@ -189,7 +190,7 @@ func (s *script) status() string {
 		}
 		parts = append(parts, w.Name+": "+strings.Join(sets, ", "))
 	}
-	d := Decide(s.input(s.state, s.settled))
+	d := strategies.Decide(s.input(s.state, s.settled))
 	if s.state.Held != nil {
 		parts = append(parts, "held: "+string(s.state.Held.Reason))
 	} else if d.Waiting != "" {
@@ -227,12 +228,12 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	arg := func(i int) string { return append(args, "", "", "", "", "", "")[i] }
 	switch verb {
 	case "start", "crash":
-		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, Health{}, ""
+		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, strategies.Health{}, ""
 	case "measure": // measure web/step-2/errors Failed [why]: sets the result of a metric of a run or of an experiment's run
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
-				s.runs = Record(s.input(s.state, s.settled), Measured{Run: r.Name, Release: r.Release, Started: r.Started,
+				s.runs = strategies.Record(s.input(s.state, s.settled), strategies.Measured{Run: r.Name, Release: r.Release, Started: r.Started,
 					Metric: name, Measurement: rollout.Measurement{At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)}})
 			}
 		}
@@ -243,7 +244,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	case "promote", "hold", "abort", "retry", "restart":
 		s.decide(rollout.Verb(verb), arg(0))
 	case "merge": // merges the proposal that opens the shut gates
-		p := Key(s.input(s.state, s.settled))
+		p := strategies.Key(s.input(s.state, s.settled))
 		s.config++
 		p.Author, p.Digest = "Ann", fmt.Sprint(s.config)
 		s.git.push(func(x *source) { x.promotion = p })

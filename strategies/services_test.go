@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/routes"
 )
 
@@ -124,7 +125,7 @@ func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 		in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
 		h.push(version("v1"))
 		in.Head = h.headInput()
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if d.State.Phase != rollout.Aborting {
 			t.Fatalf("%s: it is %s", name, d.State.Phase)
 		}

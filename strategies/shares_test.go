@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // kindOf is one kind of release. A fifth of the requests goes to the new version.
@@ -58,21 +59,21 @@ func (w *requests) poisson(mean float64) float64 {
 
 // compared returns the result of the query that compares two versions in docs/analysis.md. It covers all requests, because all requests
 // were sent within the query's ten minutes.
-func (w *requests) compared() Result {
+func (w *requests) compared() strategies.Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
-	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
+	return strategies.Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
 // share returns the result of the first query in docs/analysis.md, which covers the last minute.
-func (w *requests) share() Result {
+func (w *requests) share() strategies.Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
 	all := w.sums[last][0][1] - w.sums[first][0][1]
 	if all == 0 {
-		return Result{Value: []any{}, Samples: -1}
+		return strategies.Result{Value: []any{}, Samples: -1}
 	}
-	return Result{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
+	return strategies.Result{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
 }
 
 // verdicts holds the results of many releases.
@@ -89,12 +90,12 @@ func median(all []float64) float64 {
 }
 
 // judge runs a number of releases of one kind until the verdict of their analysis.
-func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*requests) Result) verdicts {
+func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*requests) strategies.Result) verdicts {
 	var v verdicts
 	for i := range releases {
 		w := &requests{rng: rand.New(rand.NewPCG(seed, i)), kindOf: kind}
 		l := *start
-		phase := l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
+		phase := l.live(t, start.Now.Add(time.Hour), func(_ strategies.Measure, now time.Time) strategies.Result {
 			w.ask(now)
 			return result(w)
 		})

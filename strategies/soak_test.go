@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // soaking returns an app at rest whose version became stable at noon.
-func soaking(ready int) Input {
+func soaking(ready int) strategies.Input {
 	in := resting(ready)
 	in.State.Inventory = []rollout.Ref{web.Ref()}
 	in.State.Stable = &rollout.Release{Commit: "c1", Hash: "h1-a", Since: noon}
@@ -21,32 +22,32 @@ func soaking(ready int) Input {
 // TestSoaked checks at which minute evidence is recorded, and that each state is recorded once.
 func TestSoaked(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(minute int, in *Input)
+		change func(minute int, in *strategies.Input)
 		want   int // minute; -1: never
 	}{
-		"a version":                   {func(int, *Input) {}, 10},
-		"content":                     {func(_ int, in *Input) { in.State.Stable.Commit = "c0" }, 10},
-		"no stage":                    {func(_ int, in *Input) { in.Stage = nil }, -1},
-		"no soak time":                {func(_ int, in *Input) { in.Stage.Soak = 0 }, 0},
-		"content without a soak time": {func(_ int, in *Input) { in.State.Stable.Commit, in.Stage.Soak = "c0", 0 }, 1},
-		"Degraded":                    {func(_ int, in *Input) { in.State.Phase = rollout.Degraded }, -1},
-		"recorded as unhealthy": {func(minute int, in *Input) {
+		"a version":                   {func(int, *strategies.Input) {}, 10},
+		"content":                     {func(_ int, in *strategies.Input) { in.State.Stable.Commit = "c0" }, 10},
+		"no stage":                    {func(_ int, in *strategies.Input) { in.Stage = nil }, -1},
+		"no soak time":                {func(_ int, in *strategies.Input) { in.Stage.Soak = 0 }, 0},
+		"content without a soak time": {func(_ int, in *strategies.Input) { in.State.Stable.Commit, in.Stage.Soak = "c0", 0 }, 1},
+		"Degraded":                    {func(_ int, in *strategies.Input) { in.State.Phase = rollout.Degraded }, -1},
+		"recorded as unhealthy": {func(minute int, in *strategies.Input) {
 			if minute == 5 {
 				in.State.Unhealthy = "Deployment shop/web: 1 of 5 pods is ready"
 			}
 		}, 15},
-		"a rejection": {func(_ int, in *Input) {
+		"a rejection": {func(_ int, in *strategies.Input) {
 			in.State.Rejected = []rollout.Rejection{{Hash: "h1-b", At: noon.Add(time.Hour)}}
 		}, 10},
-		"unready pods": {func(minute int, in *Input) {
+		"unready pods": {func(minute int, in *strategies.Input) {
 			if minute >= 5 && minute < 13 {
 				in.Observed = soaking(3).Observed
 			}
 		}, 13},
-		"soaked before": {func(_ int, in *Input) { in.State.Soaked = []rollout.Soaked{{Commit: "c1"}} }, -1},
+		"soaked before": {func(_ int, in *strategies.Input) { in.State.Soaked = []rollout.Soaked{{Commit: "c1"}} }, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h Health
+			var h strategies.Health
 			state, got := rollout.State{}, -1
 			for minute := range 20 {
 				in := soaking(5)
@@ -58,7 +59,7 @@ func TestSoaked(t *testing.T) {
 				h = h.Seen(in)
 				in.Health = h
 				had := len(in.State.Soaked)
-				d := Decide(in)
+				d := strategies.Decide(in)
 				if state = d.State; len(state.Soaked) > had {
 					if got >= 0 {
 						t.Errorf("recorded again in minute %d", minute)
@@ -78,23 +79,23 @@ func TestSoaked(t *testing.T) {
 func TestSoakedAfterARestart(t *testing.T) {
 	const now = time.Hour
 	for name, tt := range map[string]struct {
-		change func(*Input)
+		change func(*strategies.Input)
 		due    time.Duration // 0: recorded now
 	}{
-		"a version":        {func(*Input) {}, 0},
-		"content":          {func(in *Input) { in.State.Stable.Commit = "c0" }, now + time.Minute},
-		"Healthy again":    {func(in *Input) { in.State.SoaksSince = noon.Add(55 * time.Minute) }, 65 * time.Minute},
-		"from before":      {func(in *Input) { in.State.SoaksSince = time.Time{} }, now + 10*time.Minute},
-		"a refused object": {func(in *Input) { in.Health.Why = "Service shop/web: refused" }, now + time.Minute},
+		"a version":        {func(*strategies.Input) {}, 0},
+		"content":          {func(in *strategies.Input) { in.State.Stable.Commit = "c0" }, now + time.Minute},
+		"Healthy again":    {func(in *strategies.Input) { in.State.SoaksSince = noon.Add(55 * time.Minute) }, 65 * time.Minute},
+		"from before":      {func(in *strategies.Input) { in.State.SoaksSince = time.Time{} }, now + 10*time.Minute},
+		"a refused object": {func(in *strategies.Input) { in.Health.Why = "Service shop/web: refused" }, now + time.Minute},
 	} {
 		in := soaking(5)
 		in.State.SoaksSince, in.Now = noon, noon.Add(now)
-		in.Health = Health{}.Seen(in)
+		in.Health = strategies.Health{}.Seen(in)
 		tt.change(&in)
-		d := Decide(in)
+		d := strategies.Decide(in)
 		compare.CheckNamed(t, name, tt.due == 0, len(d.State.Soaked) > 0)
 		in.State, in.Stage = d.State, nil
-		compare.CheckNamed(t, name+", while fleet.yaml is unusable", d.State.SoaksSince, Decide(in).State.SoaksSince)
+		compare.CheckNamed(t, name+", while fleet.yaml is unusable", d.State.SoaksSince, strategies.Decide(in).State.SoaksSince)
 		if due := noon.Add(tt.due); tt.due > 0 && name != "a refused object" && !d.Requeue.Equal(due) {
 			t.Errorf("%s: due at %s, want %s", name, d.Requeue, due)
 		}
@@ -108,8 +109,8 @@ func TestSoakedKeepsTheNewest(t *testing.T) {
 		in.State.Soaked = append(in.State.Soaked, rollout.Soaked{Commit: fmt.Sprint("c", 20-i)})
 	}
 	in.Now, in.State.SoaksSince = noon.Add(time.Hour), noon
-	in.Health = Health{}.Seen(in)
-	got := Decide(in).State.Soaked
+	in.Health = strategies.Health{}.Seen(in)
+	got := strategies.Decide(in).State.Soaked
 	if len(got) != rollout.MaxHistory || got[0].Commit != "c1" || got[9].Commit != "c12" {
 		t.Errorf("%+v", got)
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -76,7 +77,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 }
 
 // setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). The parameter fresh counts the new pods.
-func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
+func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (strategies.Input, *history) {
 	t.Helper()
 	if steps == nil {
 		steps = []rollout.Step{weight(30), aPause}
@@ -84,7 +85,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	h := twoVersions(func(s *rollout.Spec) { *s = ofSet(steps...) })
 	in := world(h)
 	in.Observed = setOf(h, n, 0, n)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != db {
 		t.Fatalf("a release begins as %s", dump(d.State))
 	}
@@ -94,7 +95,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 
 // setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in the parameter left
 // have the new version.
-func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
+func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) strategies.Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)
 	in.State.Phase, in.State.Source, in.Source = rollout.Aborting, commitID(0), h.at(commitID(0))
@@ -130,7 +131,7 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 func TestStatefulSetSurplus(t *testing.T) {
 	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
 		in, h := setAt(t, 10, fresh)
-		d := Decide(in)
+		d := strategies.Decide(in)
 		if moved := d.State.Progress[0].Step > 0; moved != done {
 			t.Errorf("with %d new pods the step is done: %t; it waits for %s", fresh, moved, d.Waiting)
 		}
@@ -146,14 +147,14 @@ func TestStatefulSetSurplus(t *testing.T) {
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
-	if d := Decide(in); d.State.Phase == rollout.Healthy {
+	if d := strategies.Decide(in); d.State.Phase == rollout.Healthy {
 		t.Error("it is healthy while the old version is still the base")
 	}
 	live := in.Observed.Workloads[db]
 	live.Revisions[0].Base, live.Revisions[1].Base = true, false
 	checkPhase(t, "with the new version as its base", in, rollout.Healthy)
 	live.Revisions[0].ReadySince = live.Revisions[0].ReadySince[:2]
-	if d := Decide(in); d.State.Phase == rollout.Healthy {
+	if d := strategies.Decide(in); d.State.Phase == rollout.Healthy {
 		t.Error("it is healthy with 2 of 3 pods")
 	}
 }
@@ -191,7 +192,7 @@ func TestEvictions(t *testing.T) {
 			changeLive(&in, db, func(live *rollout.ObservedWorkload) { tc.change(&in.State, live) })
 		}
 		got := ""
-		for _, e := range Evictions(Input{State: in.State, Observed: in.Observed}) {
+		for _, e := range strategies.Evictions(strategies.Input{State: in.State, Observed: in.Observed}) {
 			if got += e.Pod.Name; e.Namespace != db.Namespace || e.Pod.UID != "uid-of-"+e.Pod.Name {
 				t.Errorf("%s: evicts %+v", name, e)
 			}
@@ -207,11 +208,11 @@ func TestEvictions(t *testing.T) {
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in := setGoingBack(t, 3, 1, rollout.Pod{Name: "web-2"})
 	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
-	if d := Decide(in); !strings.Contains(d.Waiting, want) {
+	if d := strategies.Decide(in); !strings.Contains(d.Waiting, want) {
 		t.Errorf("it waits for %q, want %q", d.Waiting, want)
 	}
 	in.State.Release.Templates = map[rollout.Workload]rollout.Hash{{Namespace: db.Namespace, Name: "api"}: "h1-other"}
-	if got := Evictions(in); len(got) != 1 || got[0].Pod.Name != "web-2" {
+	if got := strategies.Evictions(in); len(got) != 1 || got[0].Pod.Name != "web-2" {
 		t.Errorf("evicts %+v, want web-2 alone", got)
 	}
 }
@@ -258,7 +259,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		if got != tc.want || taken != (hash == stable) {
 			t.Errorf("%s: the partition is %v of %s, want %v", name, got, hash, tc.want)
 		}
-		e, d := Explain(in)[0], Decide(in)
+		e, d := strategies.Explain(in)[0], strategies.Decide(in)
 		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to return to the stable version first") != taken {
 			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
 		}
@@ -267,7 +268,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
 		}
 		compare.CheckNamed(t, name+": the role of the new pods", plan.RoleCanary, e.Revisions[0].Role)
-		if got := Evictions(in); len(got) > 0 {
+		if got := strategies.Evictions(in); len(got) > 0 {
 			t.Errorf("%s: evicts %+v", name, got)
 		}
 	}
@@ -343,7 +344,7 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 		stable.Members = append(stable.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: i > 0})
 	}
 	in.Now = in.Now.Add(time.Hour)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, "pod web-0 has to be ready first") {
 		t.Fatalf("behind a broken pod the release is %s: %s", d.State.Phase, d.State.Reason)
 	}
@@ -358,7 +359,7 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	})
 	for seconds, want := range map[int]bool{1: false, 59: false, 60: true} {
 		in.Now = broken.Add(time.Duration(seconds) * time.Second)
-		if d := Decide(in); d.Rollback != want {
+		if d := strategies.Decide(in); d.Rollback != want {
 			t.Errorf("%d s after its pod was made the release is %s: %s", seconds, d.State.Phase, d.State.Reason)
 		}
 	}
@@ -412,29 +413,32 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 // step waits until no new pod is below the partition, unless an earlier step asked for all pods.
 func TestRebalance(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(in *Input, live *rollout.ObservedWorkload)
+		change func(in *strategies.Input, live *rollout.ObservedWorkload)
 		want   string
 	}{
 		"the lowest, by its number": {nil, "web-9"},
 		"none without rebalance": {
-			func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
-		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
-		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
-		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
-		"none of a template set by hand":               {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
+			func(in *strategies.Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
+		"none above the partition":                     {func(_ *strategies.Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
+		"none before the controller has seen the step": {func(_ *strategies.Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
+		"none that would be made anew as it is": {func(_ *strategies.Input,
+			live *rollout.ObservedWorkload) {
+			live.Revisions[0].Base = true
+		}, ""},
+		"none of a template set by hand": {func(_ *strategies.Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
 		"none while one is missing": {
-			func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
-		"one that is not ready, though another is missing": {func(_ *Input, live *rollout.ObservedWorkload) {
+			func(_ *strategies.Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
+		"one that is not ready, though another is missing": {func(_ *strategies.Input, live *rollout.ObservedWorkload) {
 			live.Floor, live.Revisions[0].Members[0].Ready, live.Revisions[1].ReadySince = 12, false, nil
 		}, "web-10"},
-		"none while one goes": {func(_ *Input, live *rollout.ObservedWorkload) {
+		"none while one goes": {func(_ *strategies.Input, live *rollout.ObservedWorkload) {
 			live.Revisions[0].Members[0].Ready, live.Revisions[0].Members[2].Terminating = false, true
 		}, ""},
-		"none that is not ready above the partition": {func(_ *Input, live *rollout.ObservedWorkload) {
+		"none that is not ready above the partition": {func(_ *strategies.Input, live *rollout.ObservedWorkload) {
 			live.Floor, live.Revisions[0].Members[2].Ready = 9, false
 		}, ""},
-		"none once it is promoted": {func(in *Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
-		"none while one has not served for long enough": {func(in *Input, live *rollout.ObservedWorkload) {
+		"none once it is promoted": {func(in *strategies.Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
+		"none while one has not served for long enough": {func(in *strategies.Input, live *rollout.ObservedWorkload) {
 			in.Source.Specs[0].MinReadySeconds = 30
 			live.Revisions[0].ReadySince[2] = in.Now.Add(-29 * time.Second)
 		}, ""},
@@ -449,7 +453,7 @@ func TestRebalance(t *testing.T) {
 				tc.change(&in, live)
 			}
 		})
-		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
+		got := rollout.Mapped(strategies.Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
 		compare.CheckNamed(t, name+": evicts", tc.want, strings.Join(got, " "))
 	}
 	for _, all := range []bool{false, true} { // whether an earlier step asked for all pods
@@ -461,7 +465,7 @@ func TestRebalance(t *testing.T) {
 		}
 		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, plan.Compile(*spec).Digest()
 		in.Observed.Workloads[db].Revisions[0].Base = all
-		done := Decide(in).State.Progress[0].Step > at
+		done := strategies.Decide(in).State.Progress[0].Step > at
 		compare.CheckNamed(t, fmt.Sprintf("5 pods are new, 3 are asked for, all were new before: %t; the step is done", all), all, done)
 	}
 }
@@ -490,7 +494,7 @@ func TestSurplusIsExplained(t *testing.T) {
 			fresh := &in.Observed.Workloads[db].Revisions[0]
 			fresh.Members = append(fresh.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i)})
 		}
-		compare.CheckNamed(t, name, tc.want, Explain(in)[0].Surplus)
+		compare.CheckNamed(t, name, tc.want, strategies.Explain(in)[0].Surplus)
 	}
 }
 
@@ -518,8 +522,9 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 		if tc.change != nil {
 			changeLive(&in, db, tc.change)
 		}
-		compare.CheckNamed(t, name+": it waits for", "all pods to have the new version and to be available"+tc.says, Decide(in).Waiting)
-		for _, r := range Explain(in)[0].Revisions {
+		compare.CheckNamed(t, name+": it waits for", "all pods to have the new version and to be available"+
+			tc.says, strategies.Decide(in).Waiting)
+		for _, r := range strategies.Explain(in)[0].Revisions {
 			if r.Role == plan.RoleStable {
 				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)
 			}
@@ -534,7 +539,7 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 		Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-b"}}}
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {Hash: "h1-a", Synced: true,
 		Revisions: []rollout.Revision{{Hash: "h1-b", Pods: 1, Members: []rollout.Pod{{Name: "web-1"}}}}}}}
-	if got := Evictions(Input{State: s, Observed: o}); len(got) > 0 {
+	if got := strategies.Evictions(strategies.Input{State: s, Observed: o}); len(got) > 0 {
 		t.Errorf("evicts %s", fmt.Sprint(got))
 	}
 }
@@ -610,7 +615,7 @@ func TestOnePodHasNoRoutes(t *testing.T) {
 		r.Hash, r.Current = "old", true
 		m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: db}, Exists: true, N: n, Stable: r,
 			Live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
-		if v := waitForPods(Input{Now: noon}, m); v.done != want || v.route {
+		if v := strategies.WaitVerdict(plan.PodsWait{}, strategies.Input{Now: noon}, m); v.Done != want || v.Route {
 			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -30,7 +31,7 @@ func TestAThirdStrategy(t *testing.T) {
 	defer func() { plan.Table = known }()
 	h := twoVersions(func(s *rollout.Spec) { s.Canary = nil })
 	in := world(h)
-	began := Decide(in)
+	began := strategies.Decide(in)
 	if p := began.State.Progress; len(p) != 1 || p[0].Name != "half of the pods" || p[0].Of != 2 {
 		t.Fatalf("a release begins as %s", dump(began.State))
 	}
@@ -45,18 +46,18 @@ func TestAThirdStrategy(t *testing.T) {
 		}
 	}
 	compare.CheckNamed(t, "Services select", map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects)
-	in.State = Decide(in).State
-	if step, shut := Gate(in); step != 1 || !shut {
+	in.State = strategies.Decide(in).State
+	if step, shut := strategies.Gate(in); step != 1 || !shut {
 		t.Errorf("the gate is at step %d, shut %t: %s", step, shut, dump(in.State))
 	}
-	e := Explain(in)[0]
+	e := strategies.Explain(in)[0]
 	got := fmt.Sprintf("%s %s/%s step %d, %d%%", e.Strategy, e.Revisions[0].Role, e.Revisions[1].Role, e.Step, e.Real)
 	compare.CheckNamed(t, "it is explained as", "halves old/new step 1, 50%", got)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full, Author: "Bob"}
-	if d := Decide(in); d.State.Phase != rollout.Promoting || d.State.Progress[0].Opened != "Bob" {
+	if d := strategies.Decide(in); d.State.Phase != rollout.Promoting || d.State.Progress[0].Opened != "Bob" {
 		t.Errorf("a promotion of everything leads to %s", dump(d.State))
 	}
-	f := Predict(Planned{Spec: in.Source.Specs[0], Replicas: 10, Now: noon})
+	f := strategies.Predict(strategies.Planned{Spec: in.Source.Specs[0], Replicas: 10, Now: noon})
 	if f.Strategy != "halves" || f.Gates != 1 || f.Stages[0].Canary != 5 {
 		t.Errorf("it is forecast as %s", dump(f))
 	}

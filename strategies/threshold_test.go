@@ -1,10 +1,10 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
 
-	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -52,31 +52,9 @@ func TestEnough(t *testing.T) {
 		})
 		spec, _ := h.at(h.headID()).Spec(web)
 		m := workloads.Staged{Compiled: plan.Compile(spec), N: 10}
-		if got := enough(m, tc.pods); got != tc.want {
+		if got := strategies.Enough(m, tc.pods); got != tc.want {
 			t.Errorf("%s: %d of %d pods must serve, want %d", name, got, tc.pods, tc.want)
 		}
-	}
-}
-
-// TestAvailable checks how many of ten pods must be available, if 25 % may be missing. Kubernetes rounds a percentage of nodes up. An API
-// server without the feature gate MaxUnavailableStatefulSet drops a StatefulSet's maxUnavailable.
-func TestAvailable(t *testing.T) {
-	for name, tc := range map[string]struct {
-		kind string
-		room bool // the live object has maxUnavailable
-		want int
-	}{
-		"Deployment":  {"", false, 8},
-		"DaemonSet":   {"DaemonSet", false, 7},
-		"StatefulSet": {"StatefulSet", true, 8},
-		"StatefulSet, and the API server drops the field": {"StatefulSet", false, 10},
-		"Advanced StatefulSet":                            {"StatefulSet.apps.kruise.io", false, 8},
-	} {
-		spec := rollout.Spec{Workload: rollout.Workload{Kind: tc.kind, Name: "web"}, MaxUnavailable: percent(25)}
-		live := rollout.ObservedWorkload{Room: tc.room}
-		compare.CheckNamed(t, name, tc.want, available(spec, live, 10))
-		spec.Canary = &rollout.Canary{ReplicaProgressThreshold: &rollout.ProgressThreshold{Type: "Percent", Value: 1}}
-		compare.CheckNamed(t, name+": the pods of a step", tc.want, enough(workloads.Staged{Compiled: plan.Compile(spec), N: 10, Live: live}, 10))
 	}
 }
 
@@ -95,12 +73,12 @@ func TestThreshold(t *testing.T) {
 		for range 2 {
 			transition(&in, h)
 		}
-		if got := Decide(in).Waiting; got != want {
+		if got := strategies.Decide(in).Waiting; got != want {
 			t.Errorf("with %d ready pods it waits for %q, want %q", ready, got, want)
 		}
 	}
 	in := inFlight(h, 0, set(h, commitID(0), 6, 6), set(h, commitID(1), 5, 4))
-	if got, want := Decide(in).Waiting, "pods of the old version: 1 of 6 must still be removed"; got != want {
+	if got, want := strategies.Decide(in).Waiting, "pods of the old version: 1 of 6 must still be removed"; got != want {
 		t.Errorf("with a surplus old pod it waits for %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // TestTrial checks that a trial measures when a release would, and judges all its comparisons together.
@@ -13,16 +14,16 @@ func TestTrial(t *testing.T) {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	query := map[string]any{"query": "errors[{{elapsed}}s]"}
 	t.Run("verdicts", func(t *testing.T) {
-		trial := NewTrial("errors", []rollout.Metric{
+		trial := strategies.NewTrial("errors", []rollout.Metric{
 			{Name: "once", Count: 1, Retention: 10, SuccessCondition: "result < 0.3"},
 			{Name: "thrice", Interval: 10 * time.Second, InitialDelay: 5 * time.Second, Count: 3, Retention: 10, SuccessCondition: "result < 0.3"},
-		}, Measure{}, began)
+		}, strategies.Measure{}, began)
 		var seen []string
 		for now := began; !trial.Run.Phase.Done() && now.Before(began.Add(time.Hour)); {
 			due, next := trial.Due(now)
 			for _, m := range due {
 				seen = append(seen, now.Sub(began).String()+" "+m.Metric.Name)
-				trial.Take(m.Judge(Result{At: now, Value: 0.1, Samples: -1}))
+				trial.Take(m.Judge(strategies.Result{At: now, Value: 0.1, Samples: -1}))
 			}
 			if len(due) == 0 {
 				now = next
@@ -33,38 +34,40 @@ func TestTrial(t *testing.T) {
 	})
 	t.Run("evidence", func(t *testing.T) {
 		m := rollout.Metric{Name: "a", Interval: 10 * time.Second, Config: query, Compare: &rollout.Compare{}, Retention: 10}
-		of := Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}
-		trial := NewTrial("errors", []rollout.Metric{m}, of, began)
+		of := strategies.Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}
+		trial := strategies.NewTrial("errors", []rollout.Metric{m}, of, began)
 		due, _ := trial.Due(began)
-		trial.Take(due[0].Judge(Result{At: began.Add(time.Second), Value: []any{30.0, 100.0}, Stable: []any{0.0, 400.0}}))
+		trial.Take(due[0].Judge(strategies.Result{At: began.Add(time.Second), Value: []any{30.0, 100.0}, Stable: []any{0.0, 400.0}}))
 		if p := trial.Run.Metrics[0]; p.Evidence == nil || p.Phase != rollout.AnalysisFailed {
 			t.Errorf("30 of 100 failures against 0 of 400 are %+v", p)
 		}
 	})
 	t.Run("missing requests", func(t *testing.T) {
 		m := rollout.Metric{Name: "a", Interval: 10 * time.Second, Config: query, Compare: &rollout.Compare{}, Retention: 10}
-		trial := NewTrial("errors", []rollout.Metric{m}, Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}, began)
+		trial := strategies.NewTrial("errors", []rollout.Metric{m},
+			strategies.Measure{Latest: "new", Stable: "old", Since: began, IsSteady: true}, began)
 		var since []time.Duration
 		for i, requests := range []float64{100, 40, 100} {
 			due, _ := trial.Due(began.Add(time.Duration(i) * m.Interval))
 			since = append(since, due[0].Since.Sub(began))
-			trial.Take(due[0].Judge(Result{At: began.Add(time.Duration(i) * m.Interval), Value: []any{0.0, requests}, Stable: []any{0.0, 400.0}}))
+			trial.Take(due[0].Judge(strategies.Result{At: began.Add(time.Duration(i) * m.Interval), Value: []any{0.0, requests},
+				Stable: []any{0.0, 400.0}}))
 		}
 		compare.Check(t, []time.Duration{0, 0, 10 * time.Second}, since)
 	})
 	t.Run("pods", func(t *testing.T) {
-		lacks := func(of Measure, m rollout.Metric) bool {
-			return NewTrial("x", []rollout.Metric{m}, of, began).LacksPods()
+		lacks := func(of strategies.Measure, m rollout.Metric) bool {
+			return strategies.NewTrial("x", []rollout.Metric{m}, of, began).LacksPods()
 		}
 		latest := rollout.Metric{Pods: map[string]string{"hash": "Latest"}}
 		compare.Check(t, []bool{false, true, false, true, false}, []bool{
-			lacks(Measure{}, rollout.Metric{}), lacks(Measure{}, latest), lacks(Measure{Latest: "a"}, latest),
-			lacks(Measure{Latest: "a"}, rollout.Metric{Compare: &rollout.Compare{}}),
-			lacks(Measure{Latest: "a", Stable: "b"}, rollout.Metric{Compare: &rollout.Compare{}}),
+			lacks(strategies.Measure{}, rollout.Metric{}), lacks(strategies.Measure{}, latest), lacks(strategies.Measure{Latest: "a"}, latest),
+			lacks(strategies.Measure{Latest: "a"}, rollout.Metric{Compare: &rollout.Compare{}}),
+			lacks(strategies.Measure{Latest: "a", Stable: "b"}, rollout.Metric{Compare: &rollout.Compare{}}),
 		})
 	})
 	t.Run("stopped", func(t *testing.T) {
-		trial := NewTrial("errors", []rollout.Metric{{Name: "once", Count: 1}}, Measure{}, began)
+		trial := strategies.NewTrial("errors", []rollout.Metric{{Name: "once", Count: 1}}, strategies.Measure{}, began)
 		trial.Stop()
 		due, next := trial.Due(began)
 		if trial.Run.Phase != rollout.AnalysisStopped || len(due) > 0 || !next.IsZero() {

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
@@ -18,7 +19,7 @@ func TestWatchMeasures(t *testing.T) {
 	s.play(t, "start\n+1m\npush v2\n")
 	began := s.state.Watch.Began
 	s.play(t, "+5m\n")
-	d := Decide(s.input(s.state, true))
+	d := strategies.Decide(s.input(s.state, true))
 	if len(d.Measure) != 1 {
 		t.Fatalf("%d measurements are due: %s", len(d.Measure), dump(s.state))
 	}
@@ -29,7 +30,7 @@ func TestWatchMeasures(t *testing.T) {
 	stable, former := s.state.Stable.Templates[s.git.workload()], s.state.Watch.Former.Templates[s.git.workload()]
 	compare.CheckNamed(t, "measured", []any{"web/watch", pods[string(stable)], pods[string(former)], began, true},
 		[]any{m.Run, m.Latest, m.Stable, m.Before, m.IsSteady})
-	compare.CheckNamed(t, "still measured", 1, len(Going(s.state)))
+	compare.CheckNamed(t, "still measured", 1, len(strategies.Going(s.state)))
 	was := s.state
 	s.play(t, "measure web/watch/errors Successful\n+5m\n")
 	compare.CheckNamed(t, "after a good measurement", was.Serial, s.state.Serial)
@@ -51,21 +52,21 @@ func TestWatchWhileANewerVersionWaits(t *testing.T) {
 	in := s.input(s.state, true)
 	in.Head, in.Entry = s.git.headInput(), &cohort.Entry{Waits: "cohort 2 of 3: x", Hold: "cohort 2 of 3",
 		Release: s.git.at(s.git.headID()).Release(), Commit: rollout.Commit{ID: s.git.headID(), Author: "Ann"}}
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if d.State.Watch == nil || !d.State.Held.Is(rollout.HeldCohort) || len(d.Measure) != 1 {
 		t.Fatalf("watch %v, held %v, measured %d", d.State.Watch, d.State.Held, len(d.Measure))
 	}
 	in.State = d.State
-	failed := d.Measure[0].Judge(Result{At: in.Now, Phase: rollout.AnalysisFailed, Samples: -1})
+	failed := d.Measure[0].Judge(strategies.Result{At: in.Now, Phase: rollout.AnalysisFailed, Samples: -1})
 	bad := in
-	bad.Runs = Record(bad, failed)
-	d = Decide(bad)
+	bad.Runs = strategies.Record(bad, failed)
+	d = strategies.Decide(bad)
 	if !d.Rollback || d.State.Rollback.To != former.Commit || d.State.Watch != nil {
 		t.Fatalf("after a failure: %s, %+v", d.Subject, d.State.Rollback)
 	}
 	in.Entry.Open = true
 	in.Answers.Accepted = map[string]error{s.git.headID(): nil}
-	if d = Decide(in); d.State.Watch != nil || d.State.Release == nil {
+	if d = strategies.Decide(in); d.State.Watch != nil || d.State.Release == nil {
 		t.Errorf("after the newer version began: watch %+v, release %+v", d.State.Watch, d.State.Release)
 	}
 }

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"errors"
@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestOlderByOne checks that a recorded state is stale as soon as the objects in the cluster are one transition newer.
@@ -15,7 +18,7 @@ func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
 		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Serial = serial })
-		if d := Decide(in); d.Stale != stale {
+		if d := strategies.Decide(in); d.Stale != stale {
 			t.Errorf("with serial %d in the cluster and %d on record it is stale: %t", serial, in.State.Serial, d.Stale)
 		}
 	}
@@ -31,7 +34,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 	}
 	follow(true)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full}
-	if d := Decide(in); d.State.Progress[0].Step != 1 || !strings.Contains(d.Waiting, "paused: true") {
+	if d := strategies.Decide(in); d.State.Progress[0].Step != 1 || !strings.Contains(d.Waiting, "paused: true") {
 		t.Errorf("it goes to %+v, waits for %q", d.State.Progress, d.Waiting)
 	}
 	follow(false)
@@ -62,11 +65,11 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
 	}, 1)
 	in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
-	m := stagedIn(in)[0]
+	m := workloads.All(in.State, in.Head.Render.Specs, in.Observed, plan.Cache{})[0]
 	for step, done := range map[int]bool{m.PromotionStep() - 1: false, m.PromotionStep(): true} {
 		m.Step = step
-		if v := gateWindow(in, m); v.done != done {
-			t.Errorf("at step %d it is done: %t", step, v.done)
+		if v := strategies.Gates(in, m, "window"); v.Done != done {
+			t.Errorf("at step %d it is done: %t", step, v.Done)
 		}
 	}
 }
@@ -79,7 +82,7 @@ func TestRejectedIsBounded(t *testing.T) {
 	}
 	in.State.Verified = []rollout.Hash{in.State.Stable.Hash, in.State.Release.Hash}
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
-	s := Decide(in).State
+	s := strategies.Decide(in).State
 	if len(s.Rejected) != rollout.MaxHistory || s.Rejected[0].Hash != in.State.Release.Hash || s.Rejected[9].Hash != "h1-8" {
 		t.Errorf("got %+v", s.Rejected)
 	}
@@ -94,15 +97,12 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 	fresh := set(h, commitID(1), 2, 1)
 	in := inFlight(h, 0, set(h, commitID(0), 8, 8), fresh)
 	in.Now = in.Now.Add(30 * time.Second)
-	late, _ := overdue(in)
+	late, _, _ := strategies.Overdue(in)
 	fresh.ReadySince = []time.Time{fresh.ReadySince[0], in.Now}
-	if at := lastReady(noon, fresh); !at.Equal(in.Now) {
-		t.Errorf("the newest pod became ready at %s, want %s", at, in.Now)
-	}
 	fresh.Desired, fresh.Pods = 3, 3
 	in.Observed.Workloads[web].Revisions[1] = fresh
-	if later, _ := overdue(in); !later.at.Equal(late.at.Add(30 * time.Second)) {
-		t.Errorf("with another ready pod it is late at %s, without at %s", later.at, late.at)
+	if later, _, _ := strategies.Overdue(in); !later.Equal(late.Add(30 * time.Second)) {
+		t.Errorf("with another ready pod it is late at %s, without at %s", later, late)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 			s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = []rollout.Step{weight(first), aPause, weight(70)} })
 		})
 		in.Head = h.headInput()
-		if got := Decide(in).State.Progress[0].Routed; got == nil || got.Weight != 20 || !got.At.Equal(noon) {
+		if got := strategies.Decide(in).State.Progress[0].Routed; got == nil || got.Weight != 20 || !got.At.Equal(noon) {
 			t.Errorf("%s: routed is %+v, was %+v", name, got, routed)
 		}
 	}
@@ -134,11 +134,11 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	}, 1)
 	due := in.State.Progress[0].Entered.Add(2 * time.Hour)
 	h.push(func(s *source) { s.workloads[0].plain = true })
-	for name, head := range map[string]Head{
+	for name, head := range map[string]strategies.Head{
 		"broken": {Err: errors.New("it is not valid")}, "without its document": h.headInput(),
 	} {
 		in.Head, in.Now = head, due.Add(-time.Hour)
-		if d := Decide(in); !d.Requeue.Equal(due) || d.State.Held == nil {
+		if d := strategies.Decide(in); !d.Requeue.Equal(due) || d.State.Held == nil {
 			t.Errorf("%s: it is looked at again at %s, want %s; held: %+v", name, d.Requeue, due, d.State.Held)
 		}
 		in.Now = due

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // calendarOf parses a list of windows in the form of the configuration.
@@ -42,7 +43,7 @@ var nextMorning = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // TestWindows checks which changes are delayed while the calendar is closed.
 func TestWindows(t *testing.T) {
-	rests := func(push func(*source)) Input {
+	rests := func(push func(*source)) strategies.Input {
 		h := oneWeb(nil)
 		h.push(push)
 		return world(h)
@@ -57,7 +58,7 @@ func TestWindows(t *testing.T) {
 	h.push(version("v3"))
 	superseded.Head = h.headInput()
 	tests := map[string]struct {
-		in       Input
+		in       strategies.Input
 		phase    rollout.Phase
 		held     bool
 		waits    string
@@ -76,7 +77,7 @@ func TestWindows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := tt.in
 			in.Calendar = officeHours
-			d := Decide(in)
+			d := strategies.Decide(in)
 			if d.State.Phase != tt.phase || d.State.Held.Waits() != tt.held || (d.State.Release != nil) != tt.released {
 				t.Errorf("%s, held %+v, release %+v", d.State.Phase, d.State.Held, d.State.Release)
 			}
@@ -90,16 +91,16 @@ func TestWindows(t *testing.T) {
 				return
 			}
 			in.State, in.Now = d.State, in.Now.Add(time.Hour)
-			if d := Decide(in); d.Subject != "" {
+			if d := strategies.Decide(in); d.Subject != "" {
 				t.Errorf("an hour later it records %q", d.Subject)
 			}
 			other := in
 			other.Head.Commit = rollout.Commit{ID: commitID(9), Author: "Bob"}
-			if d := Decide(other); d.Subject != "" || !d.State.Equal(&in.State) {
+			if d := strategies.Decide(other); d.Subject != "" || !d.State.Equal(&in.State) {
 				t.Errorf("a new process, which takes a later commit for the release's, records %q: %+v", d.Subject, d.State.Held)
 			}
 			in.Now = nextMorning
-			if d := Decide(in); d.State.Held != nil || d.State.Release == nil {
+			if d := strategies.Decide(in); d.State.Held != nil || d.State.Release == nil {
 				t.Errorf("when it opens: %s, %+v", d.State.Phase, d.State.Held)
 			}
 		})
@@ -117,7 +118,7 @@ func TestStepsThatWaitLetPodsCome(t *testing.T) {
 		s.workloads[0].spec.Canary = &rollout.Canary{Steps: []rollout.Step{weight(50), aPause}}
 	})
 	in.Calendar, in.Head = officeHours, h.headInput()
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if want := in.Now.Add(20 * time.Second); !d.State.Held.Waits() || !d.Requeue.Equal(want) {
 		t.Errorf("held %+v, looks again at %s, want %s", d.State.Held, d.Requeue, want)
 	}
@@ -133,17 +134,17 @@ func TestPauseUntil(t *testing.T) {
 		s.Canary.Steps = []rollout.Step{weight(25), {Pause: &rollout.Pause{Until: "30 8 * * *", TimeZone: "Europe/Berlin"}}}
 	}, 1)
 	due := time.Date(noon.Year(), noon.Month(), noon.Day()+1, 8, 30, 0, 0, zone)
-	d := Decide(in)
+	d := strategies.Decide(in)
 	if d.State.Phase != rollout.Paused || !d.Requeue.Equal(due) || !strings.Contains(d.Waiting, "pause until 30 8 * * * Europe/Berlin") {
 		t.Errorf("%s, waits for %s, looks again at %s, want %s", d.State.Phase, d.Waiting, d.Requeue, due)
 	}
 	in.Now = due
-	if d := Decide(in); !strings.Contains(d.Subject, "promoting") {
+	if d := strategies.Decide(in); !strings.Contains(d.Subject, "promoting") {
 		t.Errorf("then: %q, waits for %s", d.Subject, d.Waiting)
 	}
 	in.Now = in.State.Progress[0].Entered
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2", Author: "Ann"}
-	if d := Decide(in); !strings.Contains(d.Subject, "promoted by Ann") {
+	if d := strategies.Decide(in); !strings.Contains(d.Subject, "promoted by Ann") {
 		t.Errorf("promoted: %q, waits for %s", d.Subject, d.Waiting)
 	}
 }
@@ -163,11 +164,11 @@ func TestWindowsKeepHooks(t *testing.T) {
 		in := world(h)
 		in.Answers.Accepted = map[string]error{in.Head.Commit.ID: nil}
 		in.Calendar = officeHours
-		if d := Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
+		if d := strategies.Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
 			t.Errorf("%s: while it is shut: %+v, held %+v", name, d.State.Hooks, d.State.Held)
 		}
 		in.Now = nextMorning
-		if d := Decide(in); len(d.State.Hooks) != 1 || d.State.Hooks[0].Phase != rollout.HookRunning {
+		if d := strategies.Decide(in); len(d.State.Hooks) != 1 || d.State.Hooks[0].Phase != rollout.HookRunning {
 			t.Errorf("%s: when it opens: %+v, held %+v, waits for %q", name, d.State.Hooks, d.State.Held, d.Waiting)
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package strategies_test
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -110,8 +111,8 @@ func (h *history) releaseAt(id string) rollout.Release {
 	return rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged()}
 }
 
-func (h *history) headInput() Head {
-	head := Head{Commit: rollout.Commit{ID: h.headID(), Author: h.author, Subject: "commit " + h.headID()}}
+func (h *history) headInput() strategies.Head {
+	head := strategies.Head{Commit: rollout.Commit{ID: h.headID(), Author: h.author, Subject: "commit " + h.headID()}}
 	if h.head().broken {
 		head.Err = errors.New("kustomization.yaml: is not valid YAML")
 		return head
@@ -203,7 +204,7 @@ func routeObject(spec rollout.Spec) rollout.Object {
 }
 
 func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
-	objects, err := Desired(s, v)
+	objects, err := strategies.Desired(s, v)
 	if err != nil {
 		panic(err) // render refuses invalid routes
 	}
@@ -211,7 +212,7 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 }
 
 // desiredOf returns the desired object of a workload, or nil if the object is not desired.
-func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
+func desiredOf(in strategies.Input, h *history, w rollout.Workload) rollout.Object {
 	o, _ := rollout.Find(mustDesired(in.State, viewOf(in, h)), func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 	return o
 }
@@ -263,10 +264,10 @@ type loop struct {
 	git     *history
 	kube    *kube.Cluster
 	state   rollout.State         // the state on the state branch
-	pending *Decision             // in memory: a rollback that is not recorded yet
+	pending *strategies.Decision  // in memory: a rollback that is not recorded yet
 	settled bool                  // the cluster accepted all objects in the last pass
 	runs    []rollout.AnalysisRun // in memory: State.Analyses with later measurements
-	health  Health                // in memory
+	health  strategies.Health     // in memory
 	routing string                // in memory: the value of Routing that was first applied at applyAt
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
@@ -281,22 +282,23 @@ type loop struct {
 
 	plans plan.Cache // one cache for the whole run, to compile each spec once
 
-	between func()                                      // runs between two writes
-	decided func(Input, Decision)                       // called for each decision
-	mutate  func(*Input, *Decision)                     // makes each decision wrong on purpose; nil for correct decisions
-	wrote   func(rollout.State, []rollout.Object)       // called before each apply
-	applied func(rollout.State, []rollout.Object)       // called after each apply
-	commits func(was, is rollout.State, subject string) // called for each commit of the state branch
-	fails   func(what string) bool                      // whether an action fails: "git", a push; "delete", a deletion; "crash", the process
-	refuses func(commit string) bool                    // the API server refuses the objects of a commit
-	madeJob func(HookJob)                               // called for each created Job
-	misses  func() bool                                 // whether the API server refuses an object other than a Deployment
+	between func()                                        // runs between two writes
+	decided func(strategies.Input, strategies.Decision)   // called for each decision
+	mutate  func(*strategies.Input, *strategies.Decision) // makes each decision wrong on purpose; nil for correct decisions
+	wrote   func(rollout.State, []rollout.Object)         // called before each apply
+	applied func(rollout.State, []rollout.Object)         // called after each apply
+	commits func(was, is rollout.State, subject string)   // called for each commit of the state branch
+	fails   func(what string) bool                        // whether an action fails: "git", a push; "delete", a deletion; "crash", the process
+	refuses func(commit string) bool                      // the API server refuses the objects of a commit
+	madeJob func(strategies.HookJob)                      // called for each created Job
+	misses  func() bool                                   // whether the API server refuses an object other than a Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, madeJob: func(HookJob) {}, plans: plan.Cache{}, between: func() {}, decided: func(Input, Decision) {},
-		wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
+		git: git, kube: k, madeJob: func(strategies.HookJob) {}, plans: plan.Cache{}, between: func() {},
+		decided: func(strategies.Input, strategies.Decision) {},
+		wrote:   func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 		jobs: map[string]*liveJob{}, fate: func(string) rollout.JobState { return rollout.JobState{} },
 		refuses: func(string) bool { return false }, misses: func() bool { return false },
@@ -320,31 +322,31 @@ func (l *loop) observe() rollout.Observed {
 }
 
 // input returns the input of the next decision.
-func (l *loop) input(s rollout.State, settled bool) Input {
-	in := Input{
+func (l *loop) input(s rollout.State, settled bool) strategies.Input {
+	in := strategies.Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.observe(), Answers: Answers{Healed: &settled},
-		Calendar: l.calendar, Runs: l.runs, Health: l.health, Applied: l.routedSince(s), plans: l.plans,
-	}
+		Promotion: l.git.head().promotion, Observed: l.observe(), Answers: strategies.Answers{Healed: &settled},
+		Calendar: l.calendar, Runs: l.runs, Health: l.health, Applied: l.routedSince(s),
+	}.WithPlans(l.plans)
 	if s.Release != nil && s.Phase == rollout.Aborting {
 		in.Left = l.git.at(s.Release.Commit)
 	}
 	if s.Watch != nil {
 		in.Left = l.git.at(s.Watch.Former.Commit)
 	}
-	for d := Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = Decide(in) {
+	for d := strategies.Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = strategies.Decide(in) {
 		in = l.answer(in, *d.Ask)
 	}
 	return in
 }
 
 // answer answers a decision's question. The cluster accepts a commit unless the function refuses returns true.
-func (l *loop) answer(in Input, ask Ask) Input {
+func (l *loop) answer(in strategies.Input, ask strategies.Ask) strategies.Input {
 	switch {
 	case ask.Heal:
 		l.settled = l.apply(in.State)
 		in.Answers.Healed, in.Observed = new(l.settled), l.observe()
-		for _, e := range Evictions(in) {
+		for _, e := range strategies.Evictions(in) {
 			l.kube.Evict(e.Namespace, e.Pod)
 		}
 	case ask.Foreign != nil:
@@ -356,7 +358,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 			in.Answers.Adoptable[w] = kube.VersionOf(l.kube.Deployments[w].Template) == o.Map("spec", "template")["version"]
 		}
 	case ask.Endpoints != nil:
-		in.Answers.Endpoints = map[Need]bool{}
+		in.Answers.Endpoints = map[strategies.Need]bool{}
 		for _, need := range ask.Endpoints {
 			in.Answers.Endpoints[need] = l.kube.Serves(need.Service, need.PodHash)
 		}
@@ -387,7 +389,7 @@ type liveJob struct {
 }
 
 // job looks up, creates or deletes a Job in the cluster.
-func (l *loop) job(ask HookJob) rollout.JobState {
+func (l *loop) job(ask strategies.HookJob) rollout.JobState {
 	key := ask.Key()
 	live := l.jobs[key]
 	switch {
@@ -419,27 +421,27 @@ func (l *loop) desired(s rollout.State) []rollout.Object {
 	if v.Source == nil {
 		return nil
 	}
-	if NeedsStable(s, v) {
+	if strategies.NeedsStable(s, v) {
 		v.Stable = l.git.at(s.Stable.Commit)
 	}
 	return mustDesired(s, v)
 }
 
-func (l *loop) pass() Decision {
+func (l *loop) pass() strategies.Decision {
 	s := l.state
 	if l.pending != nil {
 		s = l.pending.State
 	}
 	in := l.input(s, false)
 	l.health = l.health.Seen(in)
-	in.Answers, in.Pending, in.Health = Answers{}, l.pending, l.health
-	d := Decide(in)
+	in.Answers, in.Pending, in.Health = strategies.Answers{}, l.pending, l.health
+	d := strategies.Decide(in)
 	for asks := 0; d.Ask != nil; asks++ {
 		if asks == maxAsks {
 			panic(fmt.Sprintf("asks without end: %+v", *d.Ask))
 		}
 		in = l.answer(in, *d.Ask)
-		d = Decide(in)
+		d = strategies.Decide(in)
 	}
 	if l.mutate != nil {
 		l.mutate(&in, &d)
@@ -451,7 +453,8 @@ func (l *loop) pass() Decision {
 		l.prune(&d)
 	}
 	if d.State.Source != "" {
-		d.State.Inventory, d.State.Generated = Inventory(d.State, l.desired(d.State)), Generated(d.State, l.desired(d.State))
+		d.State.Inventory, d.State.Generated = strategies.Inventory(d.State, l.desired(d.State)),
+			strategies.Generated(d.State, l.desired(d.State))
 	}
 	if d.State.Equal(&l.state) {
 		return d
@@ -486,7 +489,7 @@ func (l *loop) apply(s rollout.State) bool {
 		}
 		l.between()
 	}
-	for _, ref := range Leftover(s, objects) {
+	for _, ref := range strategies.Leftover(s, objects) {
 		l.remove(ref)
 	}
 	l.applied(s, objects)
@@ -499,7 +502,7 @@ func (l *loop) routedSince(s rollout.State) time.Time {
 	if source == nil || !l.watches {
 		return time.Time{}
 	}
-	if is := Routing(s, source); is != l.routing {
+	if is := strategies.Routing(s, source); is != l.routing {
 		l.routing, l.applyAt = is, l.kube.Now
 	}
 	return l.applyAt
@@ -515,11 +518,11 @@ func (l *loop) remove(ref rollout.Ref) {
 }
 
 // prune deletes objects that the app no longer has, once no release is in flight.
-func (l *loop) prune(d *Decision) {
+func (l *loop) prune(d *strategies.Decision) {
 	if d.Subject != "" || d.State.Source == "" {
 		return
 	}
-	for _, ref := range Prunable(d.State, l.desired(d.State)) {
+	for _, ref := range strategies.Prunable(d.State, l.desired(d.State)) {
 		l.remove(ref)
 		d.State.Inventory = slices.DeleteFunc(slices.Clone(d.State.Inventory), func(r rollout.Ref) bool { return r == ref })
 		d.Subject = "shop pruned " + ref.String()
@@ -557,5 +560,5 @@ func (l *loop) fingerprint() string {
 
 // nextDue returns the time of the cluster's next event or of the next requeue, or zero if there is no event or requeue.
 func (l *loop) nextDue() time.Time {
-	return rollout.Soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
+	return rollout.Soonest(l.kube.NextDue(), strategies.Decide(l.input(l.state, l.settled)).Requeue)
 }
