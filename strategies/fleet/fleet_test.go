@@ -1,4 +1,4 @@
-package fleet
+package fleet_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -20,7 +21,7 @@ type world struct {
 	line     []string // candidates, newest first
 	records  map[string]rollout.State
 	problems map[string]string
-	inputs   map[string]Inputs // by cluster and commit, as in "dev c3"
+	inputs   map[string]fleet.Inputs // by cluster and commit, as in "dev c3"
 	unknown  error
 	looked   []string // clusters whose record was read
 }
@@ -32,11 +33,11 @@ func (w *world) Record(cluster string) (rollout.State, string, error) {
 	return w.records[cluster], w.problems[cluster], w.unknown
 }
 
-func (w *world) Inputs(cluster, commit string) (Inputs, error) {
+func (w *world) Inputs(cluster, commit string) (fleet.Inputs, error) {
 	if i, has := w.inputs[cluster+" "+commit]; has {
 		return i, nil
 	}
-	return Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
+	return fleet.Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
 }
 
 // at returns a healthy record at a commit, with evidence about other commits.
@@ -64,110 +65,110 @@ func stagesOf(prod rollout.Stage) *rollout.Fleet {
 // TestChoose checks which commit an app of prod-a follows, and the text while the app waits.
 func TestChoose(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(w *world, p *Place, own *rollout.State)
+		change func(w *world, p *fleet.Place, own *rollout.State)
 		commit string
 		want   string // Waits and Hold
 		note   string
 	}{
-		"proven":                    {func(w *world, _ *Place, _ *rollout.State) { w.line = []string{"c3"} }, "c3", " | ", ""},
-		"the newest that is proven": {func(*world, *Place, *rollout.State) {}, "c3", " | ", ""},
-		"nothing newer":             {func(w *world, _ *Place, _ *rollout.State) { w.line = nil }, "", " | ", ""},
-		"one cluster soaks": {func(w *world, _ *Place, _ *rollout.State) { w.records["staging-us"] = at("c3") }, "c4",
+		"proven":                    {func(w *world, _ *fleet.Place, _ *rollout.State) { w.line = []string{"c3"} }, "c3", " | ", ""},
+		"the newest that is proven": {func(*world, *fleet.Place, *rollout.State) {}, "c3", " | ", ""},
+		"nothing newer":             {func(w *world, _ *fleet.Place, _ *rollout.State) { w.line = nil }, "", " | ", ""},
+		"one cluster soaks": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.records["staging-us"] = at("c3") }, "c4",
 			"staging-eu of stage staging: has not taken the change | stage staging", ""},
-		"soaks": {func(w *world, _ *Place, _ *rollout.State) {
+		"soaks": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.line, w.records["staging-us"] = []string{"c3"}, at("c3", "c2")
 		}, "c3", "staging-us of stage staging: soaks until 12:40 UTC | stage staging", ""},
-		"soaks since an unknown time": {func(w *world, _ *Place, _ *rollout.State) {
+		"soaks since an unknown time": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3")
 			s.SoaksSince = time.Time{}
 			w.line, w.records["staging-us"] = []string{"c3"}, s
 		}, "c3", "staging-us of stage staging: soaks | stage staging", ""},
-		"in flight": {func(w *world, _ *Place, _ *rollout.State) {
+		"in flight": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3")
 			s.Phase, s.Release = rollout.Progressing, &rollout.Release{Commit: "c3"}
 			w.line, w.records["staging-us"] = []string{"c3"}, s
 		}, "c3", "staging-us of stage staging: is Progressing | stage staging", ""},
-		"not deployed": {func(w *world, _ *Place, _ *rollout.State) { w.records["staging-us"] = rollout.State{} }, "c4",
+		"not deployed": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.records["staging-us"] = rollout.State{} }, "c4",
 			"staging-eu of stage staging: has not taken the change | stage staging", ""},
-		"not deployed at all": {func(w *world, _ *Place, _ *rollout.State) { delete(w.records, "staging-eu") }, "c4",
+		"not deployed at all": {func(w *world, _ *fleet.Place, _ *rollout.State) { delete(w.records, "staging-eu") }, "c4",
 			"staging-eu of stage staging: has not deployed the app | stage staging", ""},
-		"rejected": {func(w *world, _ *Place, _ *rollout.State) {
+		"rejected": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3", "c3")
 			s.Rejected = []rollout.Rejection{{Commit: "c3"}}
 			w.line, w.records["staging-us"] = []string{"c3"}, s
 		}, "c3", "staging-us of stage staging: rejected the change | staging-us of stage staging: rejected the change", ""},
-		"another change was rejected": {func(w *world, _ *Place, _ *rollout.State) {
+		"another change was rejected": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3", "c3")
 			s.Rejected = []rollout.Rejection{{Commit: "c2"}}
 			w.records["staging-us"] = s
 		}, "c3", " | ", ""},
-		"a record that does not count": {func(w *world, _ *Place, _ *rollout.State) { w.problems["staging-us"] = "no answer" }, "c4",
+		"a record that does not count": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.problems["staging-us"] = "no answer" }, "c4",
 			"staging-eu of stage staging: has not taken the change | stage staging", ""},
-		"no record counts": {func(w *world, _ *Place, _ *rollout.State) { w.problems["staging-eu"] = "no answer" }, "c4",
+		"no record counts": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.problems["staging-eu"] = "no answer" }, "c4",
 			"staging-eu of stage staging: no answer | staging-eu of stage staging: its record does not count", ""},
-		"same inputs before": {func(w *world, _ *Place, _ *rollout.State) {
-			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc2"}, Inputs{Files: "fc3"}
+		"same inputs before": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{Files: "fc2"}, fleet.Inputs{Files: "fc3"}
 		}, "c4", " | ", ""},
-		"same objects before": {func(w *world, _ *Place, _ *rollout.State) {
-			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "x", Objects: "oc2"}, Inputs{Files: "y", Objects: "oc3"}
+		"same objects before": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{Files: "x", Objects: "oc2"}, fleet.Inputs{Files: "y", Objects: "oc3"}
 		}, "c4", " | ", ""},
-		"a later commit without a change here": {func(w *world, _ *Place, _ *rollout.State) {
+		"a later commit without a change here": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.line = []string{"c4", "c1"}
-			w.inputs["prod-a c6"] = Inputs{Files: "fc4"}
+			w.inputs["prod-a c6"] = fleet.Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
 		}, "c4", " | ", ""},
-		"a later commit with a change here": {func(w *world, _ *Place, _ *rollout.State) {
+		"a later commit with a change here": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.line = []string{"c4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c6", "c6")
 		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
-		"a later commit that one cluster lacks": {func(w *world, _ *Place, _ *rollout.State) {
+		"a later commit that one cluster lacks": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.line = []string{"c4"}
-			w.inputs["prod-a c5"], w.inputs["prod-a c6"] = Inputs{Files: "fc4"}, Inputs{Files: "fc4"}
+			w.inputs["prod-a c5"], w.inputs["prod-a c6"] = fleet.Inputs{Files: "fc4"}, fleet.Inputs{Files: "fc4"}
 			w.records["staging-eu"], w.records["staging-us"] = at("c6", "c6"), at("c5", "c5")
 		}, "c4", "staging-eu of stage staging: has not taken the change | stage staging", ""},
-		"no app before": {func(w *world, _ *Place, _ *rollout.State) {
-			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{}, Inputs{}
+		"no app before": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{}, fleet.Inputs{}
 		}, "c4", " | ", "stage staging has no app shop"},
-		"no app in one": {func(w *world, _ *Place, _ *rollout.State) {
-			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = Inputs{Files: "fc3"}, Inputs{}
+		"no app in one": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{Files: "fc3"}, fleet.Inputs{}
 		}, "c4", " | ", "staging-us of stage staging has no app shop"},
-		"soaks here": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Soak = time.Hour }, "c4",
+		"soaks here": {func(_ *world, p *fleet.Place, _ *rollout.State) { p.Fleet.Stages[2].Soak = time.Hour }, "c4",
 			"prod-a of stage prod: another change soaks until 12:40 UTC | prod-a of stage prod: soaks another change", ""},
-		"soaks here, unhealthy": {func(_ *world, p *Place, own *rollout.State) {
+		"soaks here, unhealthy": {func(_ *world, p *fleet.Place, own *rollout.State) {
 			p.Fleet.Stages[2].Soak, own.Unhealthy = time.Hour, "Deployment shop/web: 0 pods are ready"
 		}, "c3", " | ", ""},
-		"soaked here": {func(_ *world, p *Place, own *rollout.State) {
+		"soaked here": {func(_ *world, p *fleet.Place, own *rollout.State) {
 			p.Fleet.Stages[2].Soak, own.Soaked = time.Hour, []rollout.Soaked{{Commit: "c1"}}
 		}, "c3", " | ", ""},
-		"no approval": {func(_ *world, p *Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
+		"no approval": {func(_ *world, p *fleet.Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
 			"an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
-		"an approval": {func(w *world, p *Place, _ *rollout.State) {
+		"an approval": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c3", rollout.ApproveMerge
 		}, "c3", " | ", ""},
-		"an approval of an older commit": {func(w *world, p *Place, _ *rollout.State) {
+		"an approval of an older commit": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c2", rollout.ApproveMerge
 		}, "c2", " | ", ""},
-		"an approval of the same content": {func(w *world, p *Place, _ *rollout.State) {
+		"an approval of the same content": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c9", rollout.ApproveMerge
-			w.inputs["prod-a c9"] = Inputs{Files: "fc2"}
+			w.inputs["prod-a c9"] = fleet.Inputs{Files: "fc2"}
 		}, "c2", " | ", ""},
-		"rejected here": {func(w *world, p *Place, own *rollout.State) {
+		"rejected here": {func(w *world, p *fleet.Place, own *rollout.State) {
 			p.Fleet.Stages[2].Approve, own.Rejected = rollout.ApproveMerge, []rollout.Rejection{{Commit: "c3"}}
 		}, "c3", " | ", ""},
-		"an approval older than a rejected change": {func(w *world, p *Place, own *rollout.State) {
+		"an approval older than a rejected change": {func(w *world, p *fleet.Place, own *rollout.State) {
 			p.Fleet.Stages[2].Approve, p.Approved, own.Rejected = rollout.ApproveMerge, "c2", []rollout.Rejection{{Commit: "c3"}}
 		}, "c2", " | ", ""},
-		"nothing changes here": {func(w *world, p *Place, _ *rollout.State) {
-			w.inputs["prod-a c3"] = Inputs{Objects: "oc1"}
+		"nothing changes here": {func(w *world, p *fleet.Place, _ *rollout.State) {
+			w.inputs["prod-a c3"] = fleet.Inputs{Objects: "oc1"}
 		}, "c2", " | ", ""},
-		"an approval of another commit": {func(w *world, p *Place, _ *rollout.State) {
+		"an approval of another commit": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c4", rollout.ApproveMerge
 		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{line: []string{"c4", "c3", "c2"}, inputs: map[string]Inputs{}, problems: map[string]string{},
+			w := &world{line: []string{"c4", "c3", "c2"}, inputs: map[string]fleet.Inputs{}, problems: map[string]string{},
 				records: map[string]rollout.State{"staging-eu": at("c3", "c3", "c2"), "staging-us": at("c3", "c3", "c2")}}
-			own, p := at("c1"), Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}
+			own, p := at("c1"), fleet.Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}
 			if strings.HasPrefix(name, "one cluster") || strings.HasPrefix(name, "not deployed") || strings.HasPrefix(name, "a record") ||
 				strings.HasPrefix(name, "no record") {
 				w.line = []string{"c4", "c3"}
@@ -186,19 +187,19 @@ func TestChoose(t *testing.T) {
 // not list the app has no content.
 func TestHasRun(t *testing.T) {
 	for name, tt := range map[string]struct {
-		is   Inputs
+		is   fleet.Inputs
 		want bool
 	}{
-		"soaked":     {Inputs{Files: "fc0"}, true},
-		"stable":     {Inputs{Files: "x", Objects: "oc2"}, true},
-		"rejected":   {Inputs{Files: "fc1"}, true},
-		"new":        {Inputs{Files: "fc9", Objects: "oc9", Version: "v0"}, false},
-		"not listed": {Inputs{}, false},
+		"soaked":     {fleet.Inputs{Files: "fc0"}, true},
+		"stable":     {fleet.Inputs{Files: "x", Objects: "oc2"}, true},
+		"rejected":   {fleet.Inputs{Files: "fc1"}, true},
+		"new":        {fleet.Inputs{Files: "fc9", Objects: "oc9", Version: "v0"}, false},
+		"not listed": {fleet.Inputs{}, false},
 	} {
-		w := &world{inputs: map[string]Inputs{"prod-a c4": tt.is, "prod-a c7": {}}}
+		w := &world{inputs: map[string]fleet.Inputs{"prod-a c4": tt.is, "prod-a c7": {}}}
 		s := rollout.State{Source: "c3", Stable: &rollout.Release{Commit: "c2"}, Verified: []rollout.Hash{"v1", "v0"},
 			Rejected: []rollout.Rejection{{Commit: "c1"}}, Soaked: []rollout.Soaked{{Commit: "c7"}, {Commit: "c0"}}}
-		got, err := HasRun(w, "prod-a", s, "c4")
+		got, err := fleet.HasRun(w, "prod-a", s, "c4")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,11 +210,11 @@ func TestHasRun(t *testing.T) {
 // TestFirstStage checks that a cluster of the first stage follows the newest commit, and reads no record of another cluster.
 func TestFirstStage(t *testing.T) {
 	w := &world{line: []string{"c4", "c3"}, unknown: errors.New("unknown")}
-	c, err := Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "dev", App: "shop"}.Choose(w, at("c1"), noon)
+	c, err := fleet.Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "dev", App: "shop"}.Choose(w, at("c1"), noon)
 	if err != nil || c.Commit != "c4" || c.Waits != "" || len(w.looked) > 0 {
 		t.Errorf("%+v, %v, looked at %v", c, err, w.looked)
 	}
-	if _, err = (Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}).Choose(w, at("c1"), noon); err != w.unknown {
+	if _, err = (fleet.Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}).Choose(w, at("c1"), noon); err != w.unknown {
 		t.Errorf("an unknown record: %v", err)
 	}
 }
@@ -231,18 +232,18 @@ func TestMaxUpdate(t *testing.T) {
 		{Value: 9}:                  {4, 4, 4, 4},
 	} {
 		f := stagesOf(rollout.Stage{MaxUpdate: most})
-		w := &world{line: []string{"c3"}, inputs: map[string]Inputs{},
+		w := &world{line: []string{"c3"}, inputs: map[string]fleet.Inputs{},
 			records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
 		order := slices.Clone(f.Stages[2].Clusters)
 		slices.SortFunc(order, func(a, b string) int {
-			_, x := Place{Fleet: f, Cluster: a, App: "shop"}.ranked()
-			_, y := Place{Fleet: f, Cluster: b, App: "shop"}.ranked()
+			_, x := fleet.Place{Fleet: f, Cluster: a, App: "shop"}.Ranked()
+			_, y := fleet.Place{Fleet: f, Cluster: b, App: "shop"}.Ranked()
 			return x - y
 		})
 		for done := range 4 {
 			begin := 0
 			for _, cluster := range order {
-				c, err := Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, at("c1"), noon)
+				c, err := fleet.Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, at("c1"), noon)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -257,9 +258,9 @@ func TestMaxUpdate(t *testing.T) {
 			case 0:
 				w.records[order[0]] = at("c3", "c3")
 			case 1:
-				w.inputs[order[1]+" c3"] = Inputs{}
+				w.inputs[order[1]+" c3"] = fleet.Inputs{}
 			case 2:
-				w.inputs[order[2]+" c3"], w.records[order[2]] = Inputs{Files: "fc2"}, at("c2", "c2")
+				w.inputs[order[2]+" c3"], w.records[order[2]] = fleet.Inputs{Files: "fc2"}, at("c2", "c2")
 			}
 		}
 	}
@@ -300,7 +301,7 @@ func push(t *testing.T, seed uint64) {
 				if len(past) > 3 {
 					w.records = past[len(past)-1-rng.IntN(3)]
 				}
-				c, err := Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, s, clock)
+				c, err := fleet.Place{Fleet: f, Cluster: cluster, App: "shop"}.Choose(w, s, clock)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -343,16 +344,16 @@ func push(t *testing.T, seed uint64) {
 // first.
 func TestProposes(t *testing.T) {
 	f := stagesOf(rollout.Stage{Approve: rollout.ApproveMerge})
-	w := &world{line: []string{"c3"}, inputs: map[string]Inputs{},
+	w := &world{line: []string{"c3"}, inputs: map[string]fleet.Inputs{},
 		records: map[string]rollout.State{"staging-eu": at("c3", "c3"), "staging-us": at("c3", "c3")}}
 	proposes := func() (all []int) {
 		for _, cluster := range f.Stages[2].Clusters {
-			p := Place{Fleet: f, Cluster: cluster, App: "shop"}
+			p := fleet.Place{Fleet: f, Cluster: cluster, App: "shop"}
 			c, err := p.Choose(w, at("c1"), noon)
 			if err != nil || c.Waits != "" && !strings.HasPrefix(c.Waits, "an approval") {
 				t.Fatalf("%s: %+v, %v", cluster, c, err)
 			}
-			if order, rank := p.ranked(); c.Proposes != nil {
+			if order, rank := p.Ranked(); c.Proposes != nil {
 				all = append(all, rank)
 				compare.CheckNamed(t, "clusters of the approval", order[rank:], c.Proposes)
 				compare.CheckNamed(t, "the recorded text, which differs from the text before the cluster's turn", c.Waits, c.Hold)
@@ -363,8 +364,8 @@ func TestProposes(t *testing.T) {
 	}
 	compare.CheckNamed(t, "ranks", []int{0}, proposes())
 	for _, cluster := range f.Stages[2].Clusters {
-		if _, rank := (Place{Fleet: f, Cluster: cluster, App: "shop"}).ranked(); rank == 0 {
-			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), Inputs{Files: "fc1"}
+		if _, rank := (fleet.Place{Fleet: f, Cluster: cluster, App: "shop"}).Ranked(); rank == 0 {
+			w.records[cluster], w.inputs[cluster+" c3"] = at("c1", "c1"), fleet.Inputs{Files: "fc1"}
 		}
 	}
 	compare.CheckNamed(t, "ranks if the first does not change", []int{1}, proposes())
