@@ -1,9 +1,10 @@
-package scaffold
+package scaffold_test
 
 import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/scaffold"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -19,7 +20,7 @@ func proposedFor(t *testing.T, cluster string, files map[string]string) string {
 	t.Helper()
 	tree, renderer := treeOf(files), render.New(render.InProcess{})
 	p := propose(t, tree, cluster, func(a rollout.App) (*rollout.Render, error) { return renderer.Render(tree, a, rollout.Commit{}) })
-	told := rollout.Mapped(p.LeftOut, func(l LeftOut) string { return "left out " + l.Path + ": " + l.Why })
+	told := rollout.Mapped(p.LeftOut, func(l scaffold.LeftOut) string { return "left out " + l.Path + ": " + l.Why })
 	for _, n := range p.Notes {
 		told = append(told, "note "+n)
 	}

@@ -1,9 +1,10 @@
-package scaffold
+package scaffold_test
 
 import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/scaffold"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -26,7 +27,7 @@ func TestNames(t *testing.T) {
 		"apps/" + long + "/base":        {"", long[:62], "apps/*/base"},
 		"apps/" + long[:61] + "zyx/k8s": {"", long[:61] + "zy", "apps/*/k8s"},
 	} {
-		compare.CheckNamed(t, dir, want, [3]string{environment(dir), nameOf(dir), globOf(dir)})
+		compare.CheckNamed(t, dir, want, [3]string{scaffold.Environment(dir), scaffold.NameOf(dir), scaffold.GlobOf(dir)})
 	}
 }
 
@@ -40,8 +41,8 @@ func TestWhichCluster(t *testing.T) {
 		{"web/prod web/dev", "dev", "dev", "dev"}, {"web/prod web/dev", "dev-eu", "dev-eu", "dev"},
 		{"web/prod web/dev", "eu-dev", "eu-dev", "dev"}, {"web/prod web/dev", "device", "device", "prod"},
 	} {
-		p := Proposal{Cluster: c.cluster}
-		if env := p.choose(strings.Fields(c.roots)); env != c.env || p.Cluster != c.want {
+		p := scaffold.Proposal{Cluster: c.cluster}
+		if env := p.Choose(strings.Fields(c.roots)); env != c.env || p.Cluster != c.want {
 			t.Errorf("%q of %s: cluster %s with the files for %q, want %s and %q", c.cluster, c.roots, p.Cluster, env, c.want, c.env)
 		}
 	}
@@ -65,15 +66,14 @@ func TestWhatALookFinds(t *testing.T) {
 		"argo/none.yaml":    unnamed + "{source: {chart: x}}\n",
 		"rollouts/web.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n",
 	}, "apps", "apps/web", deep+"h", deep+"h/i"))
-	want := Survey{
-		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
-		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
+	want := scaffold.Survey{
+		Kustomizations: []scaffold.Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
+		Charts:         []scaffold.Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
-		engines: []string{"argo", "flux"}, ConfigMaps: map[string][]string{}, sources: map[sourceRef]fluxSource{},
-		Given: []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}},
-			{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
+		Given: []scaffold.Given{{File: "argo/none.yaml", Entry: scaffold.Entry{Helm: &rollout.Helm{}}},
+			{File: "flux/a.yaml", Entry: scaffold.Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: scaffold.Entry{Path: "apps/web"}}},
 	}
-	compare.Check(t, want, got, Given{}, render.Violations{})
+	compare.Check(t, want.Looked("argo", "flux"), got, scaffold.Given{}, render.Violations{})
 }
 
 // TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder uses it. A folder with
@@ -102,7 +102,7 @@ func TestWhatIsAnApp(t *testing.T) {
 - path: svc/api
 - path: svc/web
 `, entriesOf(p))
-	compare.CheckNamed(t, "left out", []LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
+	compare.CheckNamed(t, "left out", []scaffold.LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
 }
 
 // TestWhatIsNoApp checks that a folder whose render has objects of Argo CD is omitted, and that jsonnet files are reported.
@@ -115,7 +115,7 @@ func TestWhatIsNoApp(t *testing.T) {
 		}
 		return r, nil
 	})
-	want := []LeftOut{
+	want := []scaffold.LeftOut{
 		{"web/main.jsonnet", "is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints"},
 		{"apps", "has objects of Argo CD"},
 	}
@@ -125,13 +125,13 @@ func TestWhatIsNoApp(t *testing.T) {
 
 // TestManyLeftOut checks that the message lists at most five omitted paths per reason, and the number of the other paths.
 func TestManyLeftOut(t *testing.T) {
-	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
+	p := scaffold.Proposal{LeftOut: []scaffold.LeftOut{{"x", "is for dev"}}}
 	for _, name := range strings.Fields("a b c d e f g") {
-		p.LeftOut = append(p.LeftOut, LeftOut{name, "is jsonnet"})
+		p.LeftOut = append(p.LeftOut, scaffold.LeftOut{name, "is jsonnet"})
 	}
 	want := []string{"left out x: is for dev", "left out a: is jsonnet", "left out b: is jsonnet", "left out c: is jsonnet",
 		"left out d: is jsonnet", "left out e: is jsonnet", "left out 2 more: is jsonnet"}
-	compare.Check(t, want, p.Told(Survey{}))
+	compare.Check(t, want, p.Told(scaffold.Survey{}))
 }
 
 // TestWhoKeepsAnObject checks that, if a kustomization and a chart have the same object, only the kustomization
@@ -209,7 +209,7 @@ func TestVariablesText(t *testing.T) {
 		"  substitute:\n    a: b\n":             rollout.NewVariables(map[string]string{"a": "b"}, nil),
 		"  substituteFrom:\n  - file: a.yaml\n": rollout.NewVariables(nil, []string{"a.yaml"}),
 	} {
-		compare.Check(t, want, variablesText(v))
+		compare.Check(t, want, scaffold.VariablesText(v))
 	}
 }
 
@@ -218,29 +218,29 @@ func TestOneEntryForAll(t *testing.T) {
 	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
 	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}
 	for name, c := range map[string]struct {
-		a, b  Entry
+		a, b  scaffold.Entry
 		alike bool
 	}{
-		"nothing is said":       {Entry{}, Entry{}, true},
-		"one has a directory":   {Entry{}, Entry{Directory: flat}, true},
-		"the same directories":  {Entry{Directory: flat}, Entry{Directory: &rollout.Directory{}}, true},
-		"different directories": {Entry{Directory: flat}, Entry{Directory: recursing}, false},
-		"different charts":      {Entry{Helm: one}, Entry{Helm: other}, false},
-		"the same charts":       {Entry{Helm: one}, Entry{Helm: &rollout.Helm{ReleaseName: "one"}}, true},
-		"different namespaces":  {Entry{Namespace: "x"}, Entry{Namespace: "y"}, false},
-		"different variables":   {Entry{Variables: rollout.NewVariables(nil, nil)}, Entry{}, false},
+		"nothing is said":       {scaffold.Entry{}, scaffold.Entry{}, true},
+		"one has a directory":   {scaffold.Entry{}, scaffold.Entry{Directory: flat}, true},
+		"the same directories":  {scaffold.Entry{Directory: flat}, scaffold.Entry{Directory: &rollout.Directory{}}, true},
+		"different directories": {scaffold.Entry{Directory: flat}, scaffold.Entry{Directory: recursing}, false},
+		"different charts":      {scaffold.Entry{Helm: one}, scaffold.Entry{Helm: other}, false},
+		"the same charts":       {scaffold.Entry{Helm: one}, scaffold.Entry{Helm: &rollout.Helm{ReleaseName: "one"}}, true},
+		"different namespaces":  {scaffold.Entry{Namespace: "x"}, scaffold.Entry{Namespace: "y"}, false},
+		"different variables":   {scaffold.Entry{Variables: rollout.NewVariables(nil, nil)}, scaffold.Entry{}, false},
 	} {
 		for _, first := range []string{"a", "b"} {
 			group := []string{first, map[string]string{"a": "b", "b": "a"}[first]}
-			if _, alike := likeAll(group, map[string]Entry{"a": c.a, "b": c.b}); alike != c.alike {
+			if _, alike := scaffold.LikeAll(group, map[string]scaffold.Entry{"a": c.a, "b": c.b}); alike != c.alike {
 				t.Errorf("%s, from %s: alike %t", name, first, alike)
 			}
 		}
 	}
-	p := Proposal{}
+	p := scaffold.Proposal{}
 	tree := treeOf(nil, "apps/a", "apps/b", "apps/c")
 	for want, folders := range map[bool][]string{true: {"apps/a", "apps/b", "apps/c"}, false: {"apps/a", "apps/b", "apps/d"}} {
-		if p.matches(tree, Entry{Path: "apps/*"}, folders) != want || p.matches(tree, Entry{Path: "apps/*"}, folders[:2]) {
+		if p.Matches(tree, scaffold.Entry{Path: "apps/*"}, folders) != want || p.Matches(tree, scaffold.Entry{Path: "apps/*"}, folders[:2]) {
 			t.Errorf("apps/* is %v: %t", folders, !want)
 		}
 	}

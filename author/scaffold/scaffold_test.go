@@ -1,4 +1,4 @@
-package scaffold
+package scaffold_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/author/scaffold"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -23,14 +24,14 @@ func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("
 
 // treeOf returns a tree of files, and of kustomizations without resources in the given folders.
 func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
-	var all []File
+	var all []scaffold.File
 	for name, content := range files {
-		all = append(all, File{Path: name, Content: content})
+		all = append(all, scaffold.File{Path: name, Content: content})
 	}
 	for _, dir := range kustomizations {
-		all = append(all, File{Path: dir + "/kustomization.yaml", Content: "resources: []\n"})
+		all = append(all, scaffold.File{Path: dir + "/kustomization.yaml", Content: "resources: []\n"})
 	}
-	return With(empty{}, all)
+	return scaffold.With(empty{}, all)
 }
 
 // must fails the test if there is an error.
@@ -41,28 +42,28 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func look(t *testing.T, tree rollout.Tree) Survey {
+func look(t *testing.T, tree rollout.Tree) scaffold.Survey {
 	t.Helper()
-	s, err := Look(tree)
+	s, err := scaffold.Look(tree)
 	must(t, err)
 	return s
 }
 
 // propose returns the proposal for a cluster. If cluster is "", Propose chooses the name.
-func propose(t *testing.T, tree rollout.Tree, cluster string, build Builder) Proposal {
+func propose(t *testing.T, tree rollout.Tree, cluster string, build scaffold.Builder) scaffold.Proposal {
 	t.Helper()
-	p, err := Propose(tree, look(t, tree), cluster, "gitrollout", build)
+	p, err := scaffold.Propose(tree, look(t, tree), cluster, "gitrollout", build)
 	must(t, err)
 	return p
 }
 
 // entriesOf returns the entries of a proposal as text.
-func entriesOf(p Proposal) string {
-	return strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")
+func entriesOf(p scaffold.Proposal) string {
+	return strings.TrimPrefix(scaffold.ConfigText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")
 }
 
 // namesOf returns the names of the apps in a proposal.
-func namesOf(p Proposal) string {
+func namesOf(p scaffold.Proposal) string {
 	return strings.Join(rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
@@ -83,8 +84,8 @@ func TestLook(t *testing.T) {
 		".gitrollout/prod/config.yaml":      "kind: Config\n",
 		"README.md":                         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\n",
 	}))
-	want := Survey{
-		Kustomizations: []Kustomization{
+	want := scaffold.Survey{
+		Kustomizations: []scaffold.Kustomization{
 			{Path: "apps/base", Uses: []string{"apps/base/all.yaml"}},
 			{Path: "apps/broken"},
 			{Path: "apps/parts", Component: true},
@@ -93,12 +94,11 @@ func TestLook(t *testing.T) {
 			{Path: "flux", Uses: []string{"flux/apps.yaml"}, Engine: "Flux"},
 		},
 		Flux: []string{"apps/web"}, ArgoCD: []string{"apps/db", "apps/web"},
-		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []Chart{{Path: "charts/db"}},
-		ConfigMaps: map[string][]string{}, sources: map[sourceRef]fluxSource{},
+		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []scaffold.Chart{{Path: "charts/db"}},
 	}
 	want.Given = got.Given
-	compare.Check(t, want, got)
-	compare.CheckNamed(t, "roots", []string{"apps/broken", "apps/web"}, got.roots())
+	compare.Check(t, want.Looked(), got)
+	compare.CheckNamed(t, "roots", []string{"apps/broken", "apps/web"}, got.Roots())
 }
 
 func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
@@ -122,7 +122,7 @@ func TestOneObjectOneApp(t *testing.T) {
 		}}, nil
 	})
 	got := rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Path })
-	got = append(got, rollout.Mapped(p.LeftOut, func(l LeftOut) string { return l.Path + " " + l.Why })...)
+	got = append(got, rollout.Mapped(p.LeftOut, func(l scaffold.LeftOut) string { return l.Path + " " + l.Why })...)
 	why := " has objects that kustomize also has, such as Service default/web; an object belongs to one app: " +
 		"list only one of the two apps, or give this app another namespace"
 	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
@@ -158,9 +158,9 @@ func TestPlainFolders(t *testing.T) {
 
 // TestPropose checks that entries match only the apps of one environment.
 func TestPropose(t *testing.T) {
-	type left = []LeftOut
-	shown := func(path, folder string) LeftOut {
-		return LeftOut{path, "is in " + folder + ", and nothing deploys it; list it if it is an app"}
+	type left = []scaffold.LeftOut
+	shown := func(path, folder string) scaffold.LeftOut {
+		return scaffold.LeftOut{path, "is in " + folder + ", and nothing deploys it; list it if it is an app"}
 	}
 	for name, tt := range map[string]struct {
 		dirs, cluster string
@@ -202,8 +202,8 @@ func TestPropose(t *testing.T) {
 				}
 				return bare(a)
 			})
-			paths := rollout.Mapped(got.Entries, func(e Entry) string {
-				compare.Check(t, Entry{Path: e.Path, Name: e.Name}, e, render.Violations{})
+			paths := rollout.Mapped(got.Entries, func(e scaffold.Entry) string {
+				compare.Check(t, scaffold.Entry{Path: e.Path, Name: e.Name}, e, render.Violations{})
 				if e.Name != "" {
 					return e.Path + " (" + e.Name + ")"
 				}
@@ -227,7 +227,7 @@ func TestTheRootIsNoApp(t *testing.T) {
 		{"web.yaml": workload},
 	} {
 		tree := treeOf(files)
-		_, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
+		_, err := scaffold.Propose(tree, look(t, tree), "", "gitrollout", bare)
 		compare.Contains(t, fmt.Sprint(err), "move the files into one, such as apps/shop")
 		files["apps/shop/kustomization.yaml"] = "resources: []\n"
 		if p := propose(t, treeOf(files), "", bare); len(p.Apps) != 1 || len(p.LeftOut) != 1 || p.LeftOut[0].Path != "." {
@@ -237,10 +237,10 @@ func TestTheRootIsNoApp(t *testing.T) {
 }
 
 func TestConfigFile(t *testing.T) {
-	got := Proposal{Cluster: "prod", StateRepo: "git@git.example.com:state.git", Entries: []Entry{{Path: "*/prod"}, {
+	got := scaffold.Proposal{Cluster: "prod", StateRepo: "git@git.example.com:state.git", Entries: []scaffold.Entry{{Path: "*/prod"}, {
 		Path: "infra", Name: "edge",
 		Needs: render.Violations{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
-	want := File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
+	want := scaffold.File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
 stateRepo: git@git.example.com:state.git
@@ -294,7 +294,7 @@ func TestRollouts(t *testing.T) {
 			if name == "staged already" {
 				r.Specs = []rollout.Spec{{Workload: rollout.Workload{Namespace: "shop", Name: "web"}}}
 			}
-			files, told, err := Rollouts(tree, r)
+			files, told, err := scaffold.Rollouts(tree, r)
 			must(t, err)
 			var paths []string
 			for _, f := range files {
@@ -321,9 +321,9 @@ func TestRolloutsAreRendered(t *testing.T) {
 	app := rollout.App{Name: "web", Path: "apps/web", Namespace: "shop"}
 	before, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	must(t, err)
-	files, _, err := Rollouts(tree, before)
+	files, _, err := scaffold.Rollouts(tree, before)
 	must(t, err)
-	after, err := render.New(render.InProcess{}).Render(With(tree, files), app, rollout.Commit{})
+	after, err := render.New(render.InProcess{}).Render(scaffold.With(tree, files), app, rollout.Commit{})
 	must(t, err)
 	if len(after.Specs) != 1 || len(after.Specs[0].Canary.Steps) != 4 || after.Specs[0].Workload.Name != "web" {
 		t.Errorf("read as %+v", after.Specs)
@@ -332,20 +332,20 @@ func TestRolloutsAreRendered(t *testing.T) {
 
 func TestRolloutsRefuse(t *testing.T) {
 	r := &rollout.Render{App: rollout.App{Path: "apps/web"}, Objects: []rollout.Object{deployment("web", "")}}
-	_, _, err := Rollouts(treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: [web.yaml,\n  api.yaml]\n"}), r)
+	_, _, err := scaffold.Rollouts(treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: [web.yaml,\n  api.yaml]\n"}), r)
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.Field != "resources" || !strings.Contains(invalid.Fix, "rollout.yaml") {
 		t.Errorf("resources in brackets over lines: %v", err)
 	}
 	chart := treeOf(map[string]string{"apps/web/Chart.yaml": "name: web\n"})
-	if files, _, err := Rollouts(chart, r); err != nil || len(files) != 1 || files[0].Path != "apps/web/templates/rollout.yaml" {
+	if files, _, err := scaffold.Rollouts(chart, r); err != nil || len(files) != 1 || files[0].Path != "apps/web/templates/rollout.yaml" {
 		t.Errorf("a chart: %v, %v", files, err)
 	}
-	if _, _, err := Rollouts(treeOf(nil), r); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, "no kustomization") {
+	if _, _, err := scaffold.Rollouts(treeOf(nil), r); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, "no kustomization") {
 		t.Errorf("no kustomization: %v", err)
 	}
 	there := treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: []\n", "apps/web/rollout.yaml": "x: y\n"})
-	files, told, err := Rollouts(there, r)
+	files, told, err := scaffold.Rollouts(there, r)
 	if err != nil || files != nil || !strings.Contains(strings.Join(told, ""), "nothing is overwritten") {
 		t.Errorf("a file that is there: %v, %v, %v", files, told, err)
 	}
@@ -353,8 +353,8 @@ func TestRolloutsRefuse(t *testing.T) {
 
 // TestWith checks that added files replace existing files with the same path.
 func TestWith(t *testing.T) {
-	tree := With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}),
-		[]File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})
+	tree := scaffold.With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}),
+		[]scaffold.File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})
 	var names []string
 	for _, dir := range []string{"", "a", "b", "b/c"} {
 		entries, err := tree.ReadDir(dir)
@@ -379,7 +379,7 @@ func TestWith(t *testing.T) {
 	if _, found, _ := tree.Lookup("c"); found {
 		t.Error("a missing file is found")
 	}
-	other := With(tree, []File{{Path: "a/two", Content: "newer"}})
+	other := scaffold.With(tree, []scaffold.File{{Path: "a/two", Content: "newer"}})
 	if a, _, _ := tree.Lookup("a/two"); a.ID == "" {
 		t.Error("a file has no ID")
 	} else if b, _, _ := other.Lookup("a/two"); a.ID == b.ID {

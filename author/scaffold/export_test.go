@@ -1,0 +1,28 @@
+package scaffold
+
+import "gitrollout.dev/gitrollout/rollout"
+
+func (p *Proposal) Choose(roots []string) string { return p.choose(roots) } // chooses the environment of a cluster
+
+// Matches reports whether an entry matches exactly some folders.
+func (p *Proposal) Matches(tree rollout.Tree, e Entry, folders []string) bool {
+	return p.matches(tree, e, folders)
+}
+
+var (
+	LikeAll       = likeAll       // returns one entry for a group
+	Environment   = environment   // returns the environment in a folder's name
+	GlobOf        = globOf        // returns the glob of a folder
+	NameOf        = nameOf        // returns the app's name of a folder
+	VariablesText = variablesText // writes the variables of an entry
+	ConfigText    = configText    // writes a configuration
+)
+
+// Roots returns the folders that no other folder uses.
+func (s *Survey) Roots() []string { return s.roots() }
+
+// Looked adds the maps that a look makes, and the engines that it finds.
+func (s Survey) Looked(engines ...string) Survey {
+	s.engines, s.sources, s.ConfigMaps = engines, map[sourceRef]fluxSource{}, map[string][]string{}
+	return s
+}
