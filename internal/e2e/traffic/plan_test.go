@@ -23,10 +23,11 @@ func planMeasuresTraffic(t *testing.T) {
 		w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: w.filled(a, content)})
 	}
 	type detection struct{ Rate, Stable float64 }
-	planned := func(command string) (all []detection, note string) {
+	own := "GITROLLOUT_PROMETHEUS_ADDRESS=" + w.prometheus.URL // for validate, which asks no address of the files
+	planned := func(command string, env ...string) (all []detection, note string) {
 		cmd := w.gitrollout(command, "--context", "local", "-o", "json")
 		var notes strings.Builder
-		cmd.Dir, cmd.Stderr = w.repo.Work, &notes
+		cmd.Dir, cmd.Stderr, cmd.Env = w.repo.Work, &notes, append(cmd.Env, env...)
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%s: %v: %s", command, err, notes.String())
@@ -41,9 +42,12 @@ func planMeasuresTraffic(t *testing.T) {
 	}
 	began := time.Now()
 	commands := []string{"plan", "validate"}
+	if got, note := planned("validate"); len(got) != 3 || !strings.Contains(note, "set GITROLLOUT_PROMETHEUS_ADDRESS") {
+		t.Errorf("without an address, validate shows %+v and notes %q", got, note)
+	}
 	for _, command := range commands {
-		got, _ := planned(command)
-		for ; len(got) != 1 || got[0].Rate < 2; got, _ = planned(command) { // the rate is the mean of five minutes
+		got, _ := planned(command, own)
+		for ; len(got) != 1 || got[0].Rate < 2; got, _ = planned(command, own) { // the rate is the mean of five minutes
 			if time.Since(began) > timeout {
 				t.Fatalf("%s shows %+v", command, got)
 			}
@@ -56,7 +60,7 @@ func planMeasuresTraffic(t *testing.T) {
 	}
 	w.prometheus.stop()
 	for _, command := range commands {
-		if got, note := planned(command); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 ||
+		if got, note := planned(command, own); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 ||
 			!strings.Contains(note, "metric errors: the traffic of shop is assumed: ") {
 			t.Errorf("without Prometheus, %s shows %+v and notes %q", command, got, note)
 		}
