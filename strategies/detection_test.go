@@ -194,8 +194,10 @@ func TestDetectionText(t *testing.T) {
 			t.Errorf("%+v: more requests show smaller differences", s)
 		}
 	}
-	shown := strategies.Detection{Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
-		After: "4m12s", Blind: 0.022}
+	shown := strategies.Detection{
+		Workload: web, Metric: "errors", Step: 2, Weight: 0.2, Looks: 10, Over: "5m", Rate: 100, Stable: 0.02, Found: 0.024,
+		After: "4m12s", Blind: 0.022,
+	}
 	compare.CheckNamed(t, "a difference", "errors of web at step 2 (20% of requests, 10 looks in 5m): "+
 		"sees 2% → 2.4% in 9 of 10 releases after 4m12s at 100 req/s; nothing below +0.2 points", shown.Text())
 	shown.Found, shown.Looks, shown.Blind = 0, 1, 0.42
