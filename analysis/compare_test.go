@@ -326,7 +326,7 @@ func TestFewRequestsSayNothing(t *testing.T) {
 }
 
 // TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases, whose new version has the printed share of requests above
-// the bound of stable's 99th percentile. About nine of ten are rejected, after about the printed time.
+// the bound of stable's 99th percentile. About nine of ten releases are rejected, after about the printed time.
 func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
 	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
 		m := ElapsedMetric(10*time.Second, 60)
@@ -480,8 +480,8 @@ func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
 	return h
 }
 
-// FuzzHistogram checks that fewer requests are above a larger bound, that the requests of two histograms add up, and that each of the
-// histogram's own bounds has an answer.
+// FuzzHistogram checks that fewer requests are above a larger bound, and that the requests of two histograms add up. Each bound of the
+// histogram has an answer.
 func FuzzHistogram(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -526,8 +526,8 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestNarrowBuckets checks the error of interpolation in the widest bucket. If the number of slower requests falls by the eighth power of
-// the latency, as with p99 at 1.33 times p90, the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.
+// TestNarrowBuckets checks the error of interpolation in the widest bucket. The number of slower requests falls by the eighth power of the
+// latency, as with p99 at 1.33 times p90. Then the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.
 func TestNarrowBuckets(t *testing.T) {
 	const requests, power = 1e9, 8
 	share := func(bound float64) float64 { return math.Pow(bound, -power) }

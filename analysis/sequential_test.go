@@ -338,9 +338,9 @@ func (s *sample) keep(part float64) {
 	s.bad, s.all = int(float64(s.bad)*part), int(float64(s.all)*part)
 }
 
-// rejectedAt simulates a release with 1,000 requests at each look, whose failures are worse times as many as stable's. Without a margin,
-// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release,
-// or 0.
+// rejectedAt simulates a release with 1,000 requests at each look. The new version fails "worse" times as often as stable. Without a
+// margin, stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the
+// release, or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := []Look{{}} // at each look, the requests since the release began
@@ -370,8 +370,8 @@ func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Ran
 	return 0, evidence
 }
 
-// TestPartialAnswersAtRandom simulates releases while one of six answers lacks a part of the new version's requests, and one of six a part
-// of stable's. Good releases pass, and bad releases are still rejected almost as soon as with complete answers.
+// TestPartialAnswersAtRandom simulates releases. One of six answers lacks a part of the new version's requests, and another lacks a part of
+// stable's requests. Good releases pass, and bad releases are still rejected almost as soon as with complete answers.
 func TestPartialAnswersAtRandom(t *testing.T) {
 	releases := uint64(2000)
 	if testing.Short() {

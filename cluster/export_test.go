@@ -15,7 +15,7 @@ func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {
 	return err == nil && l != nil
 }
 
-// Keeps reports whether the record of an app's object still contains its managed fields. Only the first comparison needs them.
+// Keeps reports whether the record of an app's object still contains its managed fields. Only the first comparison needs the fields.
 func (c *Client) Keeps(ctx context.Context, app string, ref rollout.Ref) bool {
 	_, l, err := c.candidate(ctx, app, ref)
 	return err == nil && l != nil && l.pending != ""

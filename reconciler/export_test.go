@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests of package reconciler_test run a reconciler on an in-memory Git server and cluster. These names are for its memory.
+// The tests of package reconciler_test run a reconciler on an in-memory Git server and cluster. These names show the reconciler's memory.
 
 func (r *Reconciler) Apps() []string { return r.states.names() } // returns the apps on record, which the test's cluster touches
 
@@ -40,7 +40,7 @@ func Changes(reader *source.Reader, tree Snapshot, app rollout.App, p source.Pro
 
 var ApplyEach = applyEach // applies objects one by one, whose order and errors a pass does not show
 
-// Peers reads other clusters' records without a loop, to count its requests.
+// Peers reads other clusters' records without a loop, to count the requests.
 type Peers = peers
 
 // NewPeers returns Peers of a users' branch.
@@ -65,7 +65,7 @@ func (r *Reconciler) WrapPeers(wrap func(source.Peers) source.Peers) {
 	r.in.stages.peersOf = func(app string) source.Peers { return wrap(r.peers.of(app)) }
 }
 
-// Contents converts files to the edits of a commit. Content "" removes a file. Tests inside and outside use it.
+// Contents converts files to the edits of a commit. Content "" removes a file. Tests inside and outside the package use Contents.
 func Contents(files map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, content := range files {

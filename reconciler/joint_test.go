@@ -118,7 +118,7 @@ func (c *many) at(v string) (n int) {
 }
 
 // TestJointProposal: 50 apps that await the approval of a commit have own proposals, and 51 apps have one joint proposal. Apps leave the
-// joint proposal, or its merge lets all apps enter. A newer commit replaces it. Restarts change nothing.
+// joint proposal, or the merge lets all apps enter. A newer commit replaces the joint proposal. Restarts change nothing.
 func TestJointProposal(t *testing.T) {
 	for _, restarts := range []bool{false, true}[map[bool]int{testing.Short(): 1}[true]:] {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {

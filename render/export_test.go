@@ -77,5 +77,5 @@ type Closure = closure
 
 func (c *closure) Holds(tree rollout.Tree, at string) (bool, error) { return c.holds(tree, at) } // compares the paths with another commit
 
-// Cached returns the number of an app's renders in the cache, and of apps.
+// Cached returns the numbers of an app's renders and of apps in the cache.
 func (r *Renderer) Cached(app string) (renders, apps int) { return len(r.cache[app]), len(r.cache) }

@@ -74,8 +74,8 @@ func TestSoaked(t *testing.T) {
 	}
 }
 
-// TestSoakedAfterARestart checks that a soak continues in a new process, which first observes the pods of content without a version for a
-// minute. It begins again when the app becomes Healthy again, and begins with the stage.
+// TestSoakedAfterARestart checks that a soak continues in a new process. For content without a version, the process first observes the pods
+// for a minute. The soak begins with the stage, and again when the app becomes Healthy again.
 func TestSoakedAfterARestart(t *testing.T) {
 	const now = time.Hour
 	for name, tt := range map[string]struct {

@@ -42,8 +42,8 @@ func TestWatchMeasures(t *testing.T) {
 	compare.CheckNamed(t, "the end", time.Duration(0), s.state.Analyses[0].Started.Sub(s.state.Stable.Since))
 }
 
-// TestWatchWhileANewerVersionWaits checks a watch while a newer version waits for its cohort: the version that serves is still watched, a
-// failure takes the app back to the former version. The watch ends when the newer version begins.
+// TestWatchWhileANewerVersionWaits checks a watch while a newer version waits for its cohort. The version that serves is still watched, and
+// a failure takes the app back to the former version. The watch ends when the newer version begins.
 func TestWatchWhileANewerVersionWaits(t *testing.T) {
 	s := scriptOf(t, "replicas: 3\nwatch: {metrics: [errors], for: 1h}")
 	s.play(t, "start\n+1m\npush v2\n+5m\n")

@@ -58,8 +58,8 @@ till: 3 of 3 (prod), earliest: immediately
 `, seen)
 }
 
-// TestOrderDelaysSteps checks that the times of an app's steps are not before the app's entry into the stage, that a later window stays,
-// and that the times are unknown if a cluster of the stage before cannot take the change.
+// TestOrderDelaysSteps checks that an app's steps begin no earlier than the app's entry into the stage, and that a later window stays. The
+// times are unknown if a cluster of the stage before cannot take the change.
 func TestOrderDelaysSteps(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }

@@ -200,7 +200,7 @@ func TestPowerRefusesTooMuch(t *testing.T) {
 	}
 }
 
-// TestCheckedFilesChooseNoServer checks the traffic that validate measures: files that are not trusted choose no server, and no server gets
+// TestCheckedFilesChooseNoServer checks the traffic that validate measures. Files that are not trusted choose no server, and no server gets
 // a Secret or a header of these files. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
 func TestCheckedFilesChooseNoServer(t *testing.T) {
 	var asked []string

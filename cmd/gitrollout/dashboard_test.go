@@ -99,8 +99,8 @@ func TestOneMirror(t *testing.T) {
 	}
 }
 
-// TestFleetOfSignedRecords checks that the dashboard of a reconciler with --verify-fleet shows no record that the other cluster has not
-// signed, and its own record without a line in this file.
+// TestFleetOfSignedRecords checks the dashboard of a reconciler with --verify-fleet. The dashboard shows another cluster's record only with
+// this cluster's signature. The reconciler's own record needs no line in the file.
 func TestFleetOfSignedRecords(t *testing.T) {
 	repo := gittest.New(t)
 	commit := repo.CommitFiles("app", map[string]string{"apps/shop/kustomization.yaml": "resources: []\n",

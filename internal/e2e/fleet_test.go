@@ -81,8 +81,8 @@ func (f *fleetWorld) matrix() string {
 	return oneLine(output(f.t, cmd))
 }
 
-// awaitReleased waits until all clusters have soaked with a commit, and have only pods with the tag. It checks that no cluster had such
-// pods before all clusters of the stage before had soaked, and that clusters of a stage had them one after the other.
+// awaitReleased waits until all clusters have soaked with a commit, and have only pods with the tag. The clusters of a stage must get such
+// pods one after the other, after all clusters of the stage before have soaked.
 func (f *fleetWorld) awaitReleased(commit, tag string) {
 	f.t.Helper()
 	soaked := func(w *world) (at time.Time) {
@@ -116,8 +116,8 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 	}
 }
 
-// goThrough releases a commit in all clusters in order. It reverts an image that never becomes ready, which only the first cluster takes,
-// and then another release, while the clusters of the last stage soak for an hour.
+// goThrough releases a commit in all clusters in order. Then it reverts an image that never becomes ready, which only the first cluster
+// takes. It reverts another release while the clusters of the last stage soak for an hour.
 func (f *fleetWorld) goThrough() {
 	f.t.Helper()
 	first := f.all[0]

@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// TestFailuresAreToldOnce checks that a failure to send spans is reported once. It is reported again after it has changed or ended.
+// TestFailuresAreToldOnce checks that a failure to send spans is reported once. An error that has changed, or has ended and returned, is
+// reported again.
 func TestFailuresAreToldOnce(t *testing.T) {
 	answer := http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))

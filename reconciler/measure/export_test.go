@@ -28,7 +28,7 @@ func (w *Worker) Under(app string) []string {
 	return nil
 }
 
-// Within gives a judgement a limit, which only a judgement that never ends reaches.
+// Within limits the time of a judgement. Only an endless judgement reaches the limit.
 func Within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	return within(limit, do)
 }

@@ -1,4 +1,4 @@
 package plan
 
-// CanaryCounts is tested in tables of many numbers of replicas, without a spec for each.
+// CanaryCounts returns the pod counts of a step without a spec, for tables of many numbers of replicas.
 var CanaryCounts = canaryCounts

@@ -98,8 +98,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleetOfDashboard checks the look-ups of a page of all stages, in a mirror of one cluster: none within 5 seconds, then one for each
-// branch, without a download until a record changes. Only changed records are parsed. A record that is missing or not signed is unknown.
+// TestFleetOfDashboard checks the look-ups of a page of all stages, in a mirror of one cluster. Within 5 seconds, the page looks up no
+// branch again, and then each branch once. No record is downloaded until a record changes. Only changed records are parsed. A record that
+// is missing or not signed is unknown.
 func TestFleetOfDashboard(t *testing.T) {
 	repo := gittest.New(t)
 	stages := "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"

@@ -57,8 +57,8 @@ func ask(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	return res, string(body)
 }
 
-// TestFleetOfStages checks the first page and the fleet's answer: with fleet.yaml and without, in the order of urgency, for a search, for a
-// page that has the newest answer, and if Git cannot be read.
+// TestFleetOfStages checks the first page and the fleet's answer, with fleet.yaml and without. The answer is in the order of urgency. Other
+// cases are a search, a page that has the newest answer, and a Git server that cannot be read.
 func TestFleetOfStages(t *testing.T) {
 	fleet := stagedOf("calm mail pay shop wiki", func(a *status.App) {
 		switch a.App {

@@ -54,7 +54,7 @@ func (s *reporter) latency(i int) float64 {
 	return v
 }
 
-// serve reports a number of requests. The reporter must not have served any.
+// serve reports a number of requests, once for each reporter.
 func (s *reporter) serve(requests int) {
 	s.requests = requests
 	for i := range requests {

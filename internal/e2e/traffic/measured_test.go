@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// weight is the percentage of requests for a new version while it is measured.
+// weight is the percentage of requests that a measured new version gets.
 const weight = 20
 
 // story is one app's new version and the expected result.
