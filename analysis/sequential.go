@@ -166,7 +166,7 @@ func worstBound(m Metric, e *Sequential) string {
 }
 
 // add counts only requests since the last look with the same weight. It returns false while requests to one version
-// seem missing; such looks count together with the next.
+// seem missing. Such looks count together with the next look.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. Such requests must not count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -205,7 +205,7 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 }
 
 // differs reports whether a version's share of requests differs from the last look's by more than a quarter and three
-// standard deviations, and lasts so for four times the last look's requests.
+// standard deviations. lasts: the look has over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false

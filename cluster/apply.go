@@ -215,8 +215,8 @@ func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructu
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }
 
-// makeOnce creates an object without Force, because another writer may, too. Of an existing one, it writes only labels
-// and annotations: a database may use the random content.
+// makeOnce creates an object without Force, because of other writers. Of an existing object, makeOnce writes only
+// labels and annotations: a database may use the random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

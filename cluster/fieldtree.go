@@ -188,7 +188,7 @@ func isOwn(entry map[string]any) bool {
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the last write's manager, except gitrollout and the status.
+// writerOf returns the manager of the last write, without gitrollout's and status writes.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -218,7 +218,7 @@ func fingerprint(fields map[string]any, live any) string {
 	return rollout.Digest(raw, 16)
 }
 
-// values returns each field's value: nil if missing; a leaf's in a list.
+// values returns each field's value: nil if missing, a list for a leaf.
 func values(fields map[string]any, value any) any {
 	if len(fields) == 0 {
 		return []any{value}

@@ -127,8 +127,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods are the base's until old pods fill the partition, then the
-// new one's. The controller's count limits ready pods: in-place updates change labels while old containers are ready.
+// byCounts sets each revision's desired pods. Missing pods belong to the base until old pods fill the partition, then
+// to the new revision. The controller's count limits ready pods: in-place updates change labels while old containers
+// are ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

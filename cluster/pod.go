@@ -265,7 +265,7 @@ func restarts(p *corev1.Pod) int {
 	return n
 }
 
-// Evict deletes a pod, if present, and caches it as terminating. Service accounts need no right: the client's count.
+// Evict deletes a pod, if present, and caches the pod as terminating. The client needs the right, no service account.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

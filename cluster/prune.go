@@ -73,7 +73,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil if missing or another app's or cluster's.
+// candidate returns the live object, or nil if missing or of another app or cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, errUnknownKind) {

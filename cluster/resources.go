@@ -95,7 +95,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery; joined: another call's.
+// look waits for a discovery, if joined of another call.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

@@ -85,7 +85,7 @@ func number(s string) int {
 	return n
 }
 
-// readControllerRevision reads annotations that are copies of the workload's.
+// readControllerRevision reads the copies of the workload's annotations.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }

@@ -43,8 +43,8 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. A missing pod belongs to the base (old) revision below the partition,
-// else to the current one, which gets the StatefulSet's hash: its own annotation may be missing or outdated.
+// byOrdinals sets each revision's desired pods. Below the partition, a missing pod belongs to the base (old) revision,
+// else to the current one. The current one gets the StatefulSet's hash: its annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // index in out.Revisions by ordinal
 	index := func(name string) int {

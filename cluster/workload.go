@@ -25,7 +25,7 @@ type workloadKind struct {
 	watchRevisions func(*background, typed, *table[*revision])
 	// current returns the current template's revision, or nil. synced: the spec is seen. revisions: newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
-	// pods returns a revision's, unsorted.
+	// pods returns a revision's unsorted pods.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
 	// finish sets fields of several revisions; may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)

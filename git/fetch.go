@@ -36,7 +36,7 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up all branches with one request, and downloads new heads except proposals with a second. If no key
+// Fetch looks up all branches with one request, and downloads new heads except proposals with another. If no key
 // accepts the newest commit, Main is an older accepted one. If the configuration in Git renames the state branch, Fetch
 // looks up again. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (heads rollout.Heads, err error) {

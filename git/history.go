@@ -200,7 +200,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents with this entry at w.path. first: the first parent has it.
+// parentsWith returns the parents with this entry at w.path. first: the first parent has the entry.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

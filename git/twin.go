@@ -95,9 +95,9 @@ func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
 	return nil
 }
 
-// Branches looks up branches in one request, and downloads moved heads in a second. It returns existing branches'
-// heads; r.Held has the commits. url is as in At. "known" has the last call's heads by branch, or "". Errors:
-// ErrNotFound (repository), ErrAuth, ErrUnreachable.
+// Branches looks up branches in one request, and downloads moved heads in another. It returns existing branches' heads;
+// r.Held has the commits. url is as in At. "known" has the last call's heads by branch, or "". Errors: ErrNotFound
+// (repository), ErrAuth, ErrUnreachable.
 func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
 	if r, err = At(r, url); err != nil {
 		return nil, err

@@ -227,7 +227,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// withDecisions adds an app's promotion and calendar. It returns the former view's app if nothing has changed: a
+// withDecisions adds an app's promotion and calendar. If nothing has changed, it returns the former view's app. A
 // transition keeps its view until its push ends, so views share apps. holdUnverified changes apps, so it shares none.
 func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
 	e, _ := l.states.of(a.Name)

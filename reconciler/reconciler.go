@@ -256,7 +256,7 @@ func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch soon, at most once a second. Any goroutine may call it; it does not block.
+// Poll makes Run fetch soon, at most once a second. Any goroutine may call Poll, which does not block.
 func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }

@@ -36,7 +36,7 @@ type stages struct {
 
 type inputsAt struct{ cluster, app, commit string }
 
-// mostKnown limits the map known, which is then cleared. A waiting app needs some 30 answers in one pass.
+// mostKnown limits the map known. A full map is cleared. A waiting app needs some 30 answers in one pass.
 const mostKnown = 1_000_000
 
 func newStages(

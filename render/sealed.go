@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: twice with different substitutes (sealed, twin), which may change
-// only values of Secrets, then with the real values (open). gitrollout applies the sealed objects with the open build's
-// Secret values, so names and hashes do not depend on keys. Any other difference means that a template tests an
-// encrypted value, and is refused.
+// An app with encrypted files is built three times. Two builds have different substitutes (sealed, twin), which may
+// change only values of Secrets. The third has the real values (open). gitrollout applies the sealed objects with the
+// open build's Secret values, so names and hashes do not depend on keys. Any other difference means that a template
+// tests an encrypted value, and is refused.
 
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)

@@ -21,7 +21,7 @@ type Script struct {
 
 const timelineFile = "timeline"
 
-// ParseScript reads a timeline, or a txtar archive with a file of this name.
+// ParseScript reads a timeline, or a txtar archive with the file "timeline".
 func ParseScript(data []byte) (Script, error) {
 	archive := txtar.Parse(data)
 	if len(archive.Files) == 0 {

@@ -34,8 +34,8 @@ func requestWorkloads(in Input) []rollout.Workload {
 	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
-// IsRolledBack reports whether all pods have the stable version after a rollback, unrecorded or recorded as Aborting,
-// such as during a hook.
+// IsRolledBack reports whether all pods have the stable version after a rollback. The rollback may be unrecorded, or
+// Aborting, such as during a hook.
 func IsRolledBack(in Input, d Decision) bool {
 	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
 	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {

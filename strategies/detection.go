@@ -167,7 +167,7 @@ func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates 
 		rate, bad := float64(e.Canary+e.Stable)/last.At.Sub(e.Since).Seconds(), e.Tests[len(e.Tests)-1].Stable
 		if rate > 0 && !math.IsInf(rate, 0) {
 			rates = []float64{rounded(rate, 2)}
-			stable = rounded((float64(bad)+0.5)/float64(e.Stable+1), 2) // 0.5: none is not never
+			stable = rounded((float64(bad)+0.5)/float64(e.Stable+1), 2) // 0.5: the share is never 0
 		}
 	}
 	return rates, stable

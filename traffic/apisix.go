@@ -227,7 +227,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources intersects addresses with a network. Empty means all.
+// apisixSources intersects addresses with a network. No addresses means all.
 func apisixSources(own []any, network string) (both []any, err error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -229,7 +229,7 @@ func (c *nginxConfig) prefix() string {
 func (c *nginxConfig) key(name string) string { return c.prefix() + "/" + name }
 
 // nginxUsers get the canary at any weight. A canary Ingress matches one header by value or pattern, and one cookie by
-// "always". A Cookie header pattern matches others.
+// "always". A Cookie header pattern matches other cookies.
 type nginxUsers struct {
 	header   string // name, or ""
 	exact    string // value, "" with patterns
@@ -237,7 +237,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns managed routes' annotations. All lead to the canary, in any order.
+// nginxUsersOf returns the annotations of managed routes, which lead to the canary in any order.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm reads a source's helm block. As in Argo CD, values override files, and parameters values.
+// argoHelm reads a source's helm block. As in Argo CD, parameters override values, and values override files.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}

@@ -96,7 +96,7 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 	return all, nil
 }
 
-// metrics uses the command line's arguments, and keeps all measurements.
+// metrics fills in the command line's arguments, and keeps all measurements.
 func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, error) {
 	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
 		Field: func(string) (string, bool) { return "", false }}

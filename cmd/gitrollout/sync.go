@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// syncCommand makes a reconciler read Git at once, by its webhook.
+// syncCommand calls the webhook that makes a reconciler read Git.
 type syncCommand struct {
 	streams
 	hooks   hookOptions

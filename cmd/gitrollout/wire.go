@@ -209,8 +209,8 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets returns a function that reads a Secret. Namespace "" is gitrollout's own. In others, a Secret needs label,
-// unless it is "", with the value "true".
+// ownSecrets returns a function that reads a Secret. Namespace "" is gitrollout's own. In another namespace, a Secret
+// needs label = "true", unless label is "".
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {

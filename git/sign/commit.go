@@ -97,7 +97,7 @@ func Insert(commit []byte, signature string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Policy holds the accepted keys. A nil field accepts none of that format.
+// Policy holds the accepted keys. A nil field accepts no key of its format.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring

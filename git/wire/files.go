@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// File has a purpose for errors. Without a file, Name is "".
+// File has a purpose, which errors name. Without a file, Name is "".
 type File struct{ Purpose, Name string }
 
 // Parsed is the parsed content of files that may change, safe for concurrent use.

@@ -192,7 +192,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	b, a := before.Held, after.Held
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
-	// Many apps wait for a cohort or stage, so only an app that asks a user is an event.
+	// Many apps wait for a cohort or stage, so only an app that needs a user is an event.
 	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort, rollout.HeldStage) &&
 		(!b.Waits() || b.Commit != a.Commit)
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
@@ -247,8 +247,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // unhealthy ends the id of a problem without a release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems, the release's first. The release's id is constant from the stall
-// until users revert.
+// troubles returns the ids of at most three problems, first the release's, whose id is constant from the stall until
+// users revert.
 func troubles(prefix string, s rollout.State) (all []string) {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:

@@ -125,8 +125,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, or nil: the client's at its limit, else the busiest
-// client's; the oldest idle first, then the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new one, or nil. A client at its limit loses one, else the
+// busiest client: the oldest idle, then the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

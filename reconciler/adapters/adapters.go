@@ -130,7 +130,7 @@ func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 // Grace is how long a pass may continue after the process is told to stop. Kubernetes kills after 30 s.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that is cancelled Grace after its parent ends.
+// Outlive returns a context that outlives its parent by Grace.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

@@ -274,7 +274,7 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 }
 
 // place describes a number's position by its line's start, the parent line, the document's kind and a name. A name
-// directly after the number wins, or else the last before it. Digits in lines become "#".
+// directly after the number wins, or else the last name before. Digits in lines become "#".
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -200,7 +200,7 @@ func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, e
 	return len(before) == len(shared), err
 }
 
-// had returns which files an app had at a commit as at the head. A commit that is gone had none.
+// had returns the files that are equal at a commit and the head. A missing commit has none.
 func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
 	others, err := e.differing(app, commit)
 	if isGone(err) {

@@ -110,8 +110,8 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	return e
 }
 
-// opens reports whether a promotion lets an app take a change, or rejects the change here. Without a commit, the file
-// is about no other content of a version that the app has.
+// opens reports whether a promotion lets an app take a change, or rejects the change here. Without a commit, a
+// promotion opens only a version that the app lacks.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash, commit string) bool {
 	isOf := func(r *rollout.Release) bool { return r != nil && r.Hash == version }
 	isNew := !isOf(s.Release) && !isOf(s.Stable) // else an abort rejects nothing

@@ -144,7 +144,7 @@ type Answer struct {
 // maxLooks bounds At's search: three years of daily windows.
 const maxLooks = 1000
 
-// At reports whether no denying window covers t and, if there are allowing windows, one does.
+// At reports whether t is outside all denying windows and, if there are allowing windows, inside one.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {

@@ -48,8 +48,8 @@ type Choice struct {
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without progress, for the record
 	Note   string // for users, or ""
-	// Proposes has the clusters of the approval if only an approval is missing, and no other cluster proposes it: a
-	// cluster that is behind replaces no newer approval in the clusters before it.
+	// Proposes has the approval's clusters if only an approval is missing, and no other cluster proposes the approval. A
+	// late cluster replaces no newer approval in the clusters before it.
 	Proposes []string
 }
 

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods from before a restart, the pods to delete now, and when the next may go; zero if that
-// depends on other pods. Ready pods go within maxUnavailable, at least one at a time.
+// Restart returns the pods from before a restart, the pods to delete now, and the next deletion's time: zero if the
+// time depends on other pods. Ready pods go within maxUnavailable, at least one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods

@@ -48,7 +48,7 @@ func (e *Examination) Add(check string, status Health, fix, format string, args 
 	}
 }
 
-// Pauses and windows use this machine's clock, pods' ages the cluster's.
+// Pauses and windows use this machine's clock, pods' ages use the cluster's.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute

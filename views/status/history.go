@@ -263,8 +263,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before its begin, and returns it at the end. If it neither begins nor is
-// rejected, h.past gets it as superseded or reverted.
+// wait tracks a release whose hooks run before its begin, and returns the release at the end. A release without begin
+// or rejection is added to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -304,7 +304,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks keeps logs, because a record has only the newest.
+// noteHooks keeps logs, because a record has only new logs.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

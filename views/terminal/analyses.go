@@ -105,7 +105,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws scaled, coloured bars. Without a number, × is an error, · any other.
+// sparkline draws scaled, coloured bars. Without a number, × marks an error, · another measurement.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))

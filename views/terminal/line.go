@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line describes an app in one line, without ages or countdowns: it changes only with the app.
+// Line describes an app in one line, without ages or countdowns: the line changes only with the app.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {

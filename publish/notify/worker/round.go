@@ -229,7 +229,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// send keeps the order, until a message must be tried again or the time is over.
+// send sends messages in order, until a message needs a retry or the time is over.
 func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
