@@ -195,8 +195,8 @@ func latencies(requests int, mean float64) Histogram {
 	return h
 }
 
-// TestLatencies judges growing histograms of both versions. Only a slower version is rejected. Equal latency with half of the traffic is
-// not, and neither are histograms without requests or with other buckets.
+// TestLatencies judges growing histograms of both versions. Only a slower version is rejected. A version with equal latency and half of the
+// traffic is not rejected. Histograms without requests or with other buckets reject no version.
 func TestLatencies(t *testing.T) {
 	m := ElapsedMetric(10*time.Second, 60)
 	m.Compare.Histogram = true
@@ -239,8 +239,8 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsRecorded checks that the text of a test keeps counts and never rounds evidence up, that one metric takes at most 300
-// bytes, and that wrong texts are refused.
+// TestEvidenceIsRecorded checks that the text of a test keeps counts and never rounds evidence up. One metric takes at most 300 bytes.
+// Wrong texts are refused.
 func TestEvidenceIsRecorded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {

@@ -52,8 +52,8 @@ func noise(size int) []byte {
 	return data
 }
 
-// TestTheUsualBounds checks that a file of 16 MiB is kept, and that a file with one byte more is not. One server
-// supports filters, and another does not.
+// TestTheUsualBounds checks that a file of 16 MiB is kept, and that a file with one byte more is not kept. One server supports filters, and
+// another lacks filters.
 func TestTheUsualBounds(t *testing.T) {
 	repo := newRepo(t, map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
 	for _, filter := range []string{"false", "true"} {

@@ -163,8 +163,8 @@ func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	compare.Check(t, 2, s.serial("shop"))
 }
 
-// TestPeerProblems checks that a state branch that is missing, damaged, rewritten, of another cluster or unreachable gives an error
-// that names it, that the app becomes due once, and again after the repair.
+// TestPeerProblems checks that a state branch that is missing, damaged, rewritten, of another cluster or unreachable gives an error that
+// names the branch. The app becomes due once, and again after the repair.
 func TestPeerProblems(t *testing.T) {
 	dev := ".gitrollout/dev/config.yaml"
 	for name, tt := range map[string]struct {
@@ -290,8 +290,8 @@ func TestUntrustedPeer(t *testing.T) {
 	compare.Check(t, 1, s.serial("shop"))
 }
 
-// TestPeerInAnotherRepository checks that the state branch of another cluster is read in the repository that its configuration
-// names, but only on the server of the users' repository, which may get the credentials.
+// TestPeerInAnotherRepository checks that the state branch of another cluster is read in the repository that its configuration names. The
+// repository must be on the server of the users' repository, which may get the credentials.
 func TestPeerInAnotherRepository(t *testing.T) {
 	s := newStage(t)
 	keepAt := func(url string) {

@@ -170,7 +170,7 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 	compare.CheckNamed(t, "room for jobs after the last", 0, cap(r.renders.queue.jobs))
 }
 
-// TestHistoryBeforeAPush checks that an app whose pass waits for its history becomes due again if a push to other apps comes before the
+// TestHistoryBeforeAPush checks an app whose pass waits for its history. The app becomes due again if a push to other apps comes before the
 // render of this history.
 func TestHistoryBeforeAPush(t *testing.T) {
 	s, _ := newShelf("old", "new")
@@ -186,8 +186,8 @@ func TestHistoryBeforeAPush(t *testing.T) {
 	compare.CheckNamed(t, "due", []string{"shop"}, r.queue.due(time.Time{}))
 }
 
-// TestRivalWithEqualObjects checks that an app that waits for the head of another app with the same object becomes due when this head is
-// known, even if its objects are unchanged.
+// TestRivalWithEqualObjects checks an app that waits for the head of another app with the same object. The app becomes due when this head
+// is known, even if the head's objects are unchanged.
 func TestRivalWithEqualObjects(t *testing.T) {
 	_, r := newShelf()
 	apps := []rollout.App{app("shop"), app("till")}

@@ -271,8 +271,8 @@ func (c *churn) facts(r *Reconciler) map[string]string {
 	return all
 }
 
-// TestViewsOfManyPushes checks that a reconciler that has seen random pushes, while its renders and passes were late, knows the same as
-// a new process, and that each app whose pass had to wait became due again.
+// TestViewsOfManyPushes checks a reconciler that has seen random pushes, while its renders and passes were late. It must know the same as a
+// new process. Each app whose pass had to wait must become due again.
 func TestViewsOfManyPushes(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {

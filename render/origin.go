@@ -82,8 +82,7 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns kustomize's name for an object, also with the affixes of from: a Rollout or scaler with its original
-// name.
+// renamed returns kustomize's name for an object that from, a Rollout or scaler, refers to by its original name.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

@@ -134,8 +134,8 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 }
 
-// TestWatchIsRead checks that a state file with a watch is read as written, and that a watch without a stable version, beside a release
-// or in another phase is refused.
+// TestWatchIsRead checks that a state file with a watch is read as written. A watch without a stable version, beside a release or in
+// another phase is refused.
 func TestWatchIsRead(t *testing.T) {
 	s := fullState()
 	s = s.AtRest(rollout.Healthy, "")

@@ -138,8 +138,8 @@ func (u *universe) asUser(p *Process, o *reconciler.Options) {
 	o.Repository, o.Past, o.Only = c, c, []string{u.user.app}
 }
 
-// checkUser checks that "abort --break-glass --now" writes only objects of its app, and brings no version except the stable one, even if a
-// step is recorded and was never applied.
+// checkUser checks that "abort --break-glass --now" writes only objects of its app. The command applies no version except the stable
+// version, even if a recorded step was never applied.
 func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 	s := o.read(o.u.user.heads.State)[app]
 	to := o.takenBackBy(a, app, s)

@@ -238,8 +238,8 @@ func (w *fleetWorld) play() {
 	}
 }
 
-// TestFleet checks that no cluster follows a change that has not soaked in the stage before, or more clusters than maxUpdate permits,
-// whatever users and faults do. All clusters take the last, good version.
+// TestFleet checks, with any actions of users and any faults, that no cluster follows a change before the stage before has soaked. At most
+// maxUpdate clusters follow at a time. All clusters take the last, good version.
 func TestFleet(t *testing.T) {
 	seeds := 12
 	if testing.Short() {

@@ -117,8 +117,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users may have reverted an app's release: the process's last fetched head
-// of main, and all commits since the release. The latter count because another push may follow the revert.
+// takenBackBy returns the commits in which users may have reverted an app's release: the process's last fetched head of main, and all
+// commits since the release. These commits count because another push may follow the revert.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.Main}
 	if s.Release != nil {

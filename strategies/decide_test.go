@@ -480,7 +480,7 @@ func TestPauseWatchesPods(t *testing.T) {
 }
 
 // TestReplicasAtAPauseKeepTheMark checks a workload that is scaled to 0 and back during a pause. The recorded state changes, but State.Mark
-// does not, because no object changes.
+// stays, because no object changes.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	for replicas, suspended := range map[int]bool{0: false, 10: true} {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)

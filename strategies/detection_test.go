@@ -20,8 +20,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// TestDetections checks which analyses of a release have a detection, with the step, the new version's share of all requests, the number of
-// looks, the rate and stable's share of bad requests.
+// TestDetections checks which analyses of a release have a detection. A detection has the step, the new version's share of all requests,
+// the number of looks, the rate and stable's share of bad requests.
 func TestDetections(t *testing.T) {
 	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
 	endless := comparedMetric("errors")

@@ -130,8 +130,9 @@ func TestEntryOfAStage(t *testing.T) {
 	}
 }
 
-// TestEntryOfARevert checks a commit with the stable version during a release. The app goes back at once, to the commit or, if the commit
-// waits for other apps or clusters because of its other content, to the stable commit. During the rollback, the content still waits.
+// TestEntryOfARevert checks a commit with the stable version during a release. The app goes back at once to the commit. If the commit waits
+// for other apps or clusters because of its other content, the app goes back to the stable commit. During the rollback, the content still
+// waits.
 func TestEntryOfARevert(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		h := oneWeb(nil)

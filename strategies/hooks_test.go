@@ -471,8 +471,8 @@ func TestNewHooksWaitForTheNextVersion(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutHooksWaitsForARunningJob checks that a version without hooks does not start while the Job of an earlier version runs,
-// because a migration must not run beside a release.
+// TestAVersionWithoutHooksWaitsForARunningJob checks that a version without hooks does not start while the Job of an earlier version runs.
+// A migration must not run beside a release.
 func TestAVersionWithoutHooksWaitsForARunningJob(t *testing.T) {
 	l := hooked(beforeHook("migrate"))
 	l.rest()

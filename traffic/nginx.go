@@ -126,7 +126,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects class annotation with ingressClassName; ingress-nginx prefers the former.
+	// The API server rejects class annotation with ingressClassName; ingress-nginx prefers the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}

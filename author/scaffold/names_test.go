@@ -213,7 +213,8 @@ func TestVariablesText(t *testing.T) {
 	}
 }
 
-// TestOneEntryForAll checks that folders with equal settings share one entry, and that folders with different settings do not.
+// TestOneEntryForAll checks that folders with equal settings share one entry, and that folders with different settings have separate
+// entries.
 func TestOneEntryForAll(t *testing.T) {
 	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
 	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}

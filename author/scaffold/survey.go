@@ -279,7 +279,7 @@ func (s Survey) used() map[string]bool {
 }
 
 // plain returns the folders of plain manifests that are apps, with subfolders. It skips folders in a chart or
-// kustomization, and those that a kustomization uses.
+// kustomization, and folders that a kustomization uses.
 func (s Survey) plain() map[string]Entry {
 	apps := map[string]Entry{}
 	for _, dir := range s.Plain {

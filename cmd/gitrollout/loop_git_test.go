@@ -246,8 +246,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day during a pause with a duration. If the clock is set back, the pause may
-// get longer, but never shorter. If the clock is set forward, this pause ends, but the next pause, which has no duration, does not.
+// TestClockJumps sets the clock back and forward by a day during a pause with a duration. If the clock is set back, the pause may get
+// longer, but never shorter. If the clock is set forward, this pause ends, but the next pause, which has no duration, continues.
 func TestClockJumps(t *testing.T) {
 	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
 	w, p := newHealthyWorld(t, version("v1", strategy))

@@ -82,7 +82,7 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported, whether it is
+// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported. The ignored policy is
 // stricter or looser than the policy in force. The last valid policy stays in force. A process without a valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))

@@ -75,7 +75,8 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns authentication methods, and the SSH agent's closer. Each dial connects to it, as it may restart.
+// methods returns authentication methods, and the SSH agent's closer. Each dial connects to the agent, which may
+// restart.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {

@@ -180,8 +180,8 @@ func TestHooksKilled(t *testing.T) {
 	})
 }
 
-// TestHookWaits checks commits during a migration. A newer version waits for the migration's end, but a revert does
-// not. A Job that is deleted while it runs is created again.
+// TestHookWaits checks commits during a migration. A newer version waits for the migration's end, but a revert starts at once. A Job that
+// is deleted while it runs is created again.
 func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {

@@ -1,8 +1,8 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository and a worktree in a temporary folder. In the worktree, tests run the git command as a
-// developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve the bare repository with git's server programs, and
-// [Server] can inject faults. The tests of package git use all servers. Other packages use a Repo as a fixture.
+// A [Repo] is a bare repository and a worktree in a temporary folder. In the worktree, tests run the git command as a developer would.
+// [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve the bare repository with git's server programs. [Server] can inject faults. The tests of
+// package git use all servers. Other packages use a Repo as a fixture.
 package gittest
 
 import (

@@ -191,8 +191,8 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	compare.CheckNamed(t, "status, and bodies that are read", [2]int{http.StatusUnauthorized, 0}, [2]int{res.StatusCode, len(h.reading)})
 }
 
-// FuzzHook sends requests that are signed with another secret, and then the same bodies with a right signature. The
-// former must never call Pushed, and the latter only for a push to the users' branch.
+// FuzzHook sends requests that are signed with another secret, and then the same bodies with a right signature. Requests with the other
+// secret must never call Pushed. Requests with a right signature call Pushed only for a push to the users' branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",

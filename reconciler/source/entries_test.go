@@ -294,8 +294,8 @@ func TestEntriesAfterUnhealthyApps(t *testing.T) {
 	}
 }
 
-// TestEntriesOfLostApps checks that an app which has a change keeps its place while Git does not list the app, and after an own change that
-// changes no object. Without the change, such an app does not count.
+// TestEntriesOfLostApps checks an app that has a change. The app keeps its place while Git does not list the app, and after an own change
+// that changes no object. Without the change, such an app does not count.
 func TestEntriesOfLostApps(t *testing.T) {
 	for name, tt := range map[string]struct {
 		has    bool // the change, without being healthy

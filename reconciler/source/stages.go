@@ -41,7 +41,7 @@ type candidates struct {
 }
 
 // Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. While an
-// answer is not ready, the entry leaves the record unchanged. Without a commit to stay at, there is an error too.
+// answer is not ready, the entry leaves the record unchanged. Without a commit to stay at, Of returns an error.
 func (x *Stages) Of(
 	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (strategies.Head, *cohort.Entry, error) {

@@ -266,8 +266,8 @@ func TestMaxUpdate(t *testing.T) {
 	}
 }
 
-// TestPush checks, with pushes every 5 minutes and soaks of 20 minutes, that no cluster takes a commit before the stage before has soaked
-// it, that maxUpdate holds, and that each stage gets a new version at least every 50 minutes. Clusters read old records.
+// TestPush checks, with pushes every 5 minutes and soaks of 20 minutes, that no cluster takes a commit before the stage before has soaked,
+// and that maxUpdate holds. Each stage gets a new version at least every 50 minutes. Clusters read old records.
 func TestPush(t *testing.T) {
 	for seed := range uint64(50) {
 		push(t, seed)

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStateInAnotherRepository checks that a session reads the record and the history in the repository that the configuration names,
-// and that a command's commit to the state branch lands there.
+// TestStateInAnotherRepository checks that a session reads the record and the history in the repository that the configuration names. A
+// command's commit to the state branch goes to the same repository.
 func TestStateInAnotherRepository(t *testing.T) {
 	repo := gittest.New(t)
 	state := repo.Bare + "-state.git"

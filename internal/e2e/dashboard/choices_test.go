@@ -128,7 +128,7 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestSharedChanges checks the fleet page's count of the apps of a shared change, which follows the rows, the order by change, and that a
+// TestSharedChanges checks the fleet page's count of the apps of a shared change, and the order by change. The count follows the rows. A
 // click on the change shows its apps.
 func TestSharedChanges(t *testing.T) {
 	now := time.Now()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestEvidence checks that an app's page draws the evidence of comparisons up to its limit, with a text for screen readers, the
-// differences with their intervals, the note and the differences that the comparison finds, and that these parts fit a phone. In a watch,
+// TestEvidence checks that an app's page draws the evidence of comparisons up to its limit, with a text for screen readers. The page also
+// shows the differences with their intervals, the note and the differences that the comparison finds. These parts fit a phone. In a watch,
 // the other version is the version before.
 func TestEvidence(t *testing.T) {
 	compared := func(metric string, weight float64, tests ...rollout.Test) rollout.MetricProgress {

@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestHeaders checks that requests to the new version carry a step's header, and no others do. After the step, no request does.
+// TestHeaders checks that requests to the new version carry a step's header, and that no other requests carry the header. After the step,
+// no request carries it.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	const header = `requestHeaderModifier: {set: [{name: X-Canary, value: "yes"}]}}`
