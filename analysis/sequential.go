@@ -56,7 +56,7 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha is a fair part of exactShare of the release's alpha, or of all without sequential tests.
+// exactAlpha is a metric's part of exactShare times the release's alpha, or of all alpha without sequential tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {

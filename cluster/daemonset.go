@@ -25,7 +25,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports the newest template's revision; others get no new pods.
+// isOfTemplate reports whether a revision has the newest template. Other revisions get no new pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
