@@ -201,7 +201,7 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 			}
 		}
 	}
-	return !differs
+	return !differs || waits && lasts
 }
 
 // differs reports whether a version's share of requests differs from the last look's by more than a quarter and three

@@ -180,6 +180,45 @@ func TestIncrements(t *testing.T) {
 			[4]int{50, 110, 3, 440})))
 }
 
+// TestMissingRequestsOfOneVersion checks looks whose share of the new version differs from the look before. The requests of such looks
+// wait, and count together with the next complete answer. If another share lasts for more than four times the requests, it is the new
+// share. If the new version gets no more requests at all, the measurements go on, so that the analysis ends.
+func TestMissingRequestsOfOneVersion(t *testing.T) {
+	m := ElapsedMetric(time.Minute, 100)
+	steady := [][4]int{{20, 1000, 80, 4000}, {40, 2000, 160, 8000}}
+	other := [][4]int{{42, 2100, 240, 12000}, {46, 2300, 400, 20000}, {52, 2600, 680, 32000}, {56, 2700, 760, 36000}}
+	few := [][4]int{{40, 2001, 160, 8001}, {41, 2002, 160, 8003}}
+	for name, c := range map[string]struct {
+		looks [][4]int // after the steady looks
+		waits string   // w: such a look waits
+		like  [][4]int // the looks that lead to the same evidence
+	}{
+		"one answer":       {[][4]int{{48, 2400, 240, 12000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
+		"of stable":        {[][4]int{{60, 3000, 180, 9000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
+		"by chance":        {[][4]int{{57, 2900, 240, 12000}}, "-", [][4]int{{57, 2900, 240, 12000}}},
+		"few requests":     {few, "--", few},
+		"another share":    {other[:3], "www", nil},
+		"no more requests": {[][4]int{{40, 2000, 240, 12000}, {40, 2000, 320, 16000}, {40, 2000, 640, 32000}}, "ww-", nil},
+	} {
+		evidence := looked(m, nil, noon, steady...)
+		waits := ""
+		for _, n := range c.looks {
+			look := &Look{canary: sample{n[0], n[1]}, stable: sample{n[2], n[3]}}
+			var got Measurement
+			got, evidence = Weigh(m, evidence, look, noon, Measurement{Phase: Successful}, Alone(m))
+			waits += map[bool]string{true: "w", false: "-"}[got.Phase == Pending]
+		}
+		compare.CheckNamed(t, name, c.waits, waits)
+		want := looked(m, looked(m, nil, noon, steady...), noon, c.like...)
+		if math.Abs(evidence.Value()/want.Value()-1) > 1e-9 {
+			t.Errorf("%s: the evidence is %g, want %g", name, evidence.Value(), want.Value())
+		}
+		if name == "another share" && looked(m, evidence, noon, other[3]).Value() == evidence.Value() {
+			t.Error("after another share, no look counts")
+		}
+	}
+}
+
 // nilLogs returns evidence that has counted no bad request.
 func nilLogs(e *Sequential) *Sequential {
 	e.Tests[0].Logs = [len(rollout.Ratios)]float64{}
