@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +18,29 @@ type Setting struct {
 	Family  Family   // zero: Metrics
 
 	every int // intervals between looks; 0 means 1
+}
+
+// Passing returns a passing metric's measurements; 0: no limit.
+func Passing(m Metric) int {
+	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
+		return k
+	}
+	return m.Count
+}
+
+// SettingOf returns a metric's setting without rates. The length limits the looks; 0: unknown.
+func SettingOf(m Metric, f Family, length time.Duration) Setting {
+	// Without fields such as the name, equal settings are equal.
+	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
+	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,
+		FailureLimit: m.FailureLimit, Compare: m.Compare, Config: map[string]any{"query": window}}
+	if plain.Interval == 0 {
+		plain.Interval, plain.InitialDelay = cmp.Or(m.InitialDelay, time.Second), 0
+	}
+	if most := int((cmp.Or(length, time.Hour) - plain.InitialDelay) / plain.Interval); plain.Count == 0 || length > 0 {
+		plain.Count = max(1, min(cmp.Or(plain.Count, most), most))
+	}
+	return Setting{Metrics: []Metric{plain}, Family: f}
 }
 
 // Outcome is the result of simulated releases.

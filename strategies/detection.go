@@ -110,7 +110,7 @@ func (f Forecast) share(stage int) float64 {
 	return float64(s.Weight) / float64(f.Full)
 }
 
-// at returns s for each assumed rate, or for the recorded rate. The length limits the looks; 0: unknown.
+// at returns s for each assumed rate, or for the recorded rate.
 func (s Detection) at(
 	m rollout.Metric, f analysis.Family, length time.Duration, runs []rollout.AnalysisRun,
 ) (all []Detection) {
@@ -119,35 +119,18 @@ func (s Detection) at(
 	if s.Fix != "" {
 		return []Detection{s}
 	}
-	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}
-	// Without other fields, equal settings of different metrics are equal.
-	plain := rollout.Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: measurements(m),
-		MinSamples: m.MinSamples, FailureLimit: m.FailureLimit, Compare: m.Compare,
-		Config: map[string]any{"query": window[analysis.WindowOf(m) == analysis.WindowRelease]}}
-	if plain.Interval == 0 {
-		plain.Interval, plain.InitialDelay = cmp.Or(m.InitialDelay, time.Second), 0
-	}
-	if most := max(1, int(cmp.Or(length, time.Hour)/plain.Interval)); plain.Count == 0 || length > 0 {
-		plain.Count = min(cmp.Or(plain.Count, most), most)
-	}
+	s.setting = analysis.SettingOf(m, f, length)
+	plain := s.setting.Metrics[0]
 	s.Looks = plain.Count
 	s.Over = rollout.ShortSpan(plain.InitialDelay + time.Duration(plain.Count)*plain.Interval)
 	s.By, s.Histogram = m.Compare.By, m.Compare.Histogram
 	rates, stable := s.traffic(runs, m)
 	for _, rate := range rates {
 		s.Rate, s.Stable = rate, stable
-		s.setting = analysis.Setting{Metrics: []rollout.Metric{plain}, Family: f, Stable: stable, Weight: s.Weight,
-			Rate: rate * s.Weight}
+		s.setting.Stable, s.setting.Weight, s.setting.Rate = stable, s.Weight, rate*s.Weight
 		all = append(all, s)
 	}
 	return all
-}
-
-func measurements(m rollout.Metric) int {
-	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
-		return k
-	}
-	return m.Count
 }
 
 // traffic returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
