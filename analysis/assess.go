@@ -104,27 +104,17 @@ func assess(m Metric, p Progress) Progress {
 		p.Phase, p.Message = Errored, fmt.Sprintf("%d measurements in a row could not be made: %s", p.ConsecutiveErrors,
 			last.Message)
 	}
-	if p.Phase.Done() {
+	switch inRow, isLast := m.ConsecutiveSuccessLimit, m.Count > 0 && p.Count >= m.Count; {
+	case p.Phase.Done():
 		p.Condition = conditionOf(m)
-		return p
-	}
-	if m.ConsecutiveSuccessLimit > 0 && p.ConsecutiveSuccess >= m.ConsecutiveSuccessLimit {
+	case inRow > 0 && p.ConsecutiveSuccess >= inRow, isLast && inRow == 0:
 		p.Phase = Successful
-		return p
-	}
-	if m.Count == 0 || p.Count < m.Count {
-		return p
-	}
-	switch {
-	case m.ConsecutiveSuccessLimit == 0:
-		p.Phase = Successful
-	case m.FailureLimit < 0:
-		p.Phase, p.Message = Failed, fmt.Sprintf("not successful %d times in a row within %d measurements",
-			m.ConsecutiveSuccessLimit, m.Count)
-	default:
+	case isLast && m.FailureLimit < 0:
+		p.Phase, p.Message = Failed, fmt.Sprintf("not successful %d times in a row within %d measurements", inRow, m.Count)
+	case isLast:
 		p.Phase, p.Message = Inconclusive, fmt.Sprintf(
 			"neither successful %d times in a row nor failed more than %d times within %d measurements",
-			m.ConsecutiveSuccessLimit, m.FailureLimit, m.Count)
+			inRow, m.FailureLimit, m.Count)
 	}
 	return p
 }
@@ -137,9 +127,8 @@ func conditionOf(m Metric) string {
 		return "failureCondition: " + m.FailureCondition
 	case m.SuccessCondition != "":
 		return "successCondition: " + m.SuccessCondition
-	default:
-		return ""
 	}
+	return ""
 }
 
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}

@@ -44,11 +44,8 @@ func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (ma
 }
 
 func (k Known) text(about string) (string, error) {
-	switch about {
-	case "Latest":
-		return k.Latest, nil
-	case "Stable":
-		return k.Stable, nil
+	if hash, is := map[string]string{"Latest": k.Latest, "Stable": k.Stable}[about]; is {
+		return hash, nil
 	}
 	var unknown string
 	out := variable.ReplaceAllStringFunc(about, func(found string) string {

@@ -181,15 +181,7 @@ func short(result any) string {
 	case float64:
 		text = strconv.FormatFloat(r, 'g', 4, 64)
 	case []any:
-		for i, v := range r {
-			if i > 0 {
-				text += " "
-			}
-			if text += short(v); len(text) > maxValue {
-				break
-			}
-		}
-		text = "[" + text + "]"
+		text = "[" + strings.Join(rollout.Mapped(r[:min(len(r), maxValue)], short), " ") + "]"
 	case string:
 		text = r
 	default:

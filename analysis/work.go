@@ -74,8 +74,7 @@ func (w *work) Visit(node *ast.Node) {
 // plain lists expr's functions that create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
-	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
-}
+	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix"}
 
 func paid(node ast.Node) ast.Node {
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: spent}, Arguments: []ast.Node{node}}

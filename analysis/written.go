@@ -68,8 +68,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 		FailureLimit: int(f.FailureLimit), InconclusiveLimit: int(f.InconclusiveLimit),
 		ConsecutiveErrorLimit: int(f.ConsecutiveErrorLimit), ConsecutiveSuccessLimit: int(f.ConsecutiveSuccessLimit),
 		OnNoData: f.OnNoData, MinSamples: int(f.MinSamples), StartWhen: f.StartWhen, Retention: 10,
-		Secrets: values.Secrets, Pods: values.Pods,
-	}
+		Secrets: values.Secrets, Pods: values.Pods}
 	if f.Compare != nil {
 		m.Compare = &f.Compare.Compare
 		m.Compare.Before = f.Compare.To == "before"
@@ -196,8 +195,7 @@ func checkNumbers(m *Metric) error {
 		value int
 	}{
 		{"count", m.Count}, {"inconclusiveLimit", m.InconclusiveLimit}, {"consecutiveErrorLimit", m.ConsecutiveErrorLimit},
-		{"consecutiveSuccessLimit", m.ConsecutiveSuccessLimit}, {"minSamples", m.MinSamples},
-	} {
+		{"consecutiveSuccessLimit", m.ConsecutiveSuccessLimit}, {"minSamples", m.MinSamples}} {
 		if n.value < 0 {
 			return wrong(n.field, "give 0 or more", "%d is negative", n.value)
 		}

@@ -194,12 +194,8 @@ func evidence(r rollout.AnalysisRun) string {
 		if p.Condition != "" {
 			text += " (" + p.Condition + ")"
 		}
-		var values []string
-		for _, m := range p.Measurements {
-			if m.Value != "" {
-				values = append(values, m.Value)
-			}
-		}
+		values := rollout.Mapped(p.Measurements, func(m rollout.Measurement) string { return m.Value })
+		values = slices.DeleteFunc(values, func(value string) bool { return value == "" })
 		if n := len(values); n > 0 {
 			text += ", last values: " + strings.Join(values[max(0, n-3):], ", ")
 		}
@@ -210,13 +206,10 @@ func evidence(r rollout.AnalysisRun) string {
 
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
-	for _, r := range Runs(in) {
+	return rollout.Find(Runs(in), func(r rollout.AnalysisRun) bool {
 		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && owns(m, r)
-		if open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) {
-			return r, true
-		}
-	}
-	return rollout.AnalysisRun{}, false
+		return open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) })
+	})
 }
 
 // acceptedBy records who accepted inconclusive runs, so that no later step waits for these runs.
@@ -345,8 +338,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			due := Measure{
 				Run: w.name, Release: r.Release, Started: r.Started, Since: w.Entered, ReleaseSince: w.before,
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
-				Before: w.before, IsSteady: isSteady(w.Staged),
-			}
+				Before: w.before, IsSteady: isSteady(w.Staged)}
 			if w.before.IsZero() {
 				due.ReleaseSince = in.State.Release.Since
 			} else {

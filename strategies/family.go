@@ -12,14 +12,13 @@ import (
 
 // rivals returns all metrics of the release, or of the watch, which share alpha.
 func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
-	if w.before.IsZero() {
-		for _, m := range stagedIn(in) {
+	for _, m := range stagedIn(in) {
+		if w.before.IsZero() {
 			metrics = append(metrics, m.Spec.ReleaseMetrics()...)
 		}
-		return metrics
 	}
 	for _, o := range wanted {
-		if !o.before.IsZero() {
+		if !w.before.IsZero() && !o.before.IsZero() {
 			metrics = append(metrics, o.analysis.Metrics...)
 		}
 	}

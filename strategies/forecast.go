@@ -3,6 +3,7 @@ package strategies
 import (
 	"time"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -211,7 +212,7 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
 		if !m.DryRun && !c.in.Fast {
-			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, measurements(m)-1))*m.Interval)
+			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, analysis.Passing(m)-1))*m.Interval)
 		}
 	}
 }

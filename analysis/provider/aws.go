@@ -67,8 +67,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		s.Hide(token)
 		return askSTS(ctx, s, region, url.Values{
 			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-			"RoleSessionName": {cmp.Or(env("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
-		}, nil)
+			"RoleSessionName": {cmp.Or(env("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token}}, nil)
 	}
 	if address := env("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
 		return agentKeys(ctx, s, address)

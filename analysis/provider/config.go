@@ -52,8 +52,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 // checks is for tags check:"…". Empty texts and texts with arguments are skipped.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
-	"jsonPath": checkJSONPath,
-}
+	"jsonPath": checkJSONPath}
 
 // checkFields validates tags: required:"fix" refuses blank texts, check:"…" names a format.
 func checkFields(at string, v reflect.Value) error {

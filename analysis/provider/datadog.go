@@ -78,8 +78,7 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	to := s.deps.Now()
 	from := to.Add(-duration(c.Interval, 5*time.Minute))
 	ask := call.Request{Base: address, Type: "application/json", Header: http.Header{
-		"Dd-Api-Key": {keys["api-key"]}, "Dd-Application-Key": {keys["app-key"]},
-	}}
+		"Dd-Api-Key": {keys["api-key"]}, "Dd-Application-Key": {keys["app-key"]}}}
 	read := datadogNewest
 	if c.APIVersion == "v2" {
 		ask.Body, _ = json.Marshal(c.scalarRequest(from, to)) // texts and numbers always encode
@@ -125,8 +124,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		queries = append(queries, map[string]string{
 			"aggregator":  cmp.Or(c.Aggregator, map[bool]string{true: "sum", false: "last"}[pair]),
-			"data_source": "metrics", "name": name, "query": strings.TrimSpace(named[name]),
-		})
+			"data_source": "metrics", "name": name, "query": strings.TrimSpace(named[name])})
 		if pair {
 			formulas = append(formulas, map[string]string{"formula": name})
 		}
@@ -135,8 +133,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 		formulas = append(formulas, map[string]string{"formula": c.Formula})
 	}
 	return map[string]any{"data": map[string]any{"type": "scalar_request", "attributes": map[string]any{
-		"from": from.UnixMilli(), "to": to.UnixMilli(), "queries": queries, "formulas": formulas,
-	}}}
+		"from": from.UnixMilli(), "to": to.UnixMilli(), "queries": queries, "formulas": formulas}}}
 }
 
 func datadogNewest(body []byte) (any, error) {
@@ -150,13 +147,12 @@ func datadogNewest(body []byte) (any, error) {
 	if err := call.Decode("Datadog", body, &answered); err != nil {
 		return nil, err
 	}
-	if answered.Status == "error" || answered.Error != "" {
+	switch {
+	case answered.Status == "error" || answered.Error != "":
 		return nil, refusal("Datadog", answered.Error)
-	}
-	if answered.Series == nil {
+	case answered.Series == nil:
 		return nil, errors.New("the answer of Datadog differs from its documentation: it has no series")
-	}
-	if len(*answered.Series) == 0 {
+	case len(*answered.Series) == 0:
 		return nil, nil
 	}
 	for _, point := range slices.Backward((*answered.Series)[0].Points) {

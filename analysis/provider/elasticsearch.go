@@ -91,10 +91,8 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the search: %w", err)
 	}
-	ask := call.Request{
-		Method: http.MethodPost, Base: c.Address, Path: "/" + url.PathEscape(c.Index) + "/_search",
-		Type: "application/json", Body: body,
-	}
+	ask := call.Request{Method: http.MethodPost, Base: c.Address, Path: "/" + url.PathEscape(c.Index) + "/_search",
+		Type: "application/json", Body: body}
 	a, err := c.send(ctx, s, ask, c.service)
 	if err != nil {
 		return Result{}, err

@@ -36,13 +36,11 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	body, _ := json.Marshal(map[string]any{ // texts always encode
 		"query": c.Query, "type": "flux",
 		"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#",
-			"annotations": []string{"datatype", "group", "default"}},
-	})
+			"annotations": []string{"datatype", "group", "default"}}})
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodPost, Base: secret["address"], Path: "/api/v2/query", Query: url.Values{"org": {secret["org"]}},
 		Type: "application/json", Body: body,
-		Header: http.Header{"Accept": {"application/csv"}, "Authorization": {"Token " + secret["authToken"]}},
-	})
+		Header: http.Header{"Accept": {"application/csv"}, "Authorization": {"Token " + secret["authToken"]}}})
 	if err != nil {
 		return Result{}, err
 	}
@@ -64,10 +62,10 @@ func fluxValues(text string) ([]any, error) {
 			return values, nil
 		case err != nil:
 			return nil, errFlux
-		case strings.HasPrefix(record[0], "#") && column != nil: // an annotation after records begins a new table
-			annotations, column = map[string][]string{record[0]: record}, nil
-			continue
 		case strings.HasPrefix(record[0], "#"):
+			if column != nil { // an annotation after records begins a new table
+				annotations, column = map[string][]string{}, nil
+			}
 			annotations[record[0]] = record
 			continue
 		case column == nil && len(record) < 2:

@@ -17,7 +17,7 @@ import (
 // Jobs creates and deletes Jobs; package cluster implements it.
 type Jobs interface {
 	// EnsureJob returns a Job's state. A missing Job is created or, with begun, is Gone. A Job with another value of
-	// the annotation is Taken. EnsureJob sets the uids of a new Job's owners, and drops unreadable owners.
+	// the annotation is Taken. EnsureJob sets a new Job's owners' uids, and drops unreadable owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if any.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -137,8 +137,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec["ttlSecondsAfterFinished"] = max(ttl, 24*60*60)
 	o := rollout.Object{
 		"apiVersion": "batch/v1", "kind": "Job", "spec": spec,
-		"metadata": map[string]any{"name": name, "namespace": r.Namespace},
-	}
+		"metadata": map[string]any{"name": name, "namespace": r.Namespace}}
 	if owner := r.Workload.Ref(); owner.Group == "apps" { // other kinds' versions are unknown
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")

@@ -101,13 +101,10 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 	var begun struct {
 		ID string `json:"canaryExecutionId"`
 	}
-	ask := call.Request{
-		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Once: true,
+	ask := call.Request{Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Once: true,
 		Query: url.Values{
 			"application": {c.Application}, "metricsAccountName": {c.MetricsAccountName},
-			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName},
-		},
-	}
+			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName}}}
 	if err := s.json(ctx, "Kayenta", ask, c.comparison(s), &begun); err != nil {
 		return Result{}, err
 	}
@@ -125,8 +122,7 @@ func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error
 	}
 	ask := call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canaryConfig", Query: url.Values{
 		"application":              {c.Application},
-		"configurationAccountName": {cmp.Or(c.ConfigurationAccountName, c.StorageAccountName)},
-	}}
+		"configurationAccountName": {cmp.Or(c.ConfigurationAccountName, c.StorageAccountName)}}}
 	if err := s.json(ctx, "Kayenta", ask, nil, &configs); err != nil {
 		return "", err
 	}
@@ -147,8 +143,7 @@ func (c *kayentaConfig) comparison(s *session) any {
 	detail := func(d kayentaScopeDetail) map[string]any {
 		return map[string]any{
 			"scope": d.Scope, "location": d.Region, "step": d.Step,
-			"start": cmp.Or(d.Start, from.Format(time.RFC3339)), "end": cmp.Or(d.End, now.Format(time.RFC3339)),
-		}
+			"start": cmp.Or(d.Start, from.Format(time.RFC3339)), "end": cmp.Or(d.End, now.Format(time.RFC3339))}
 	}
 	scopes := map[string]any{}
 	for _, scope := range c.Scopes {
@@ -189,13 +184,11 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 	whole := float64(int(*score))
 	result.Value = whole
 	t := c.threshold()
-	switch {
-	case whole >= float64(t.Pass):
+	result.Phase = analysis.Failed
+	if whole >= float64(t.Pass) {
 		result.Phase = analysis.Successful
-	case whole >= float64(t.Marginal):
+	} else if whole >= float64(t.Marginal) {
 		result.Phase = analysis.Inconclusive
-	default:
-		result.Phase = analysis.Failed
 	}
 	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), t.Pass, t.Marginal)
 	return result, nil

@@ -24,9 +24,8 @@ func (c *lokiConfig) check() error { return c.sender.check("", "") }
 func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
 
 func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
-	a, err := c.send(ctx, s, call.Request{
-		Method: http.MethodGet, Base: c.Address, Path: "/loki/api/v1/query", Query: url.Values{"query": {c.Query}},
-	}, "")
+	a, err := c.send(ctx, s, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/loki/api/v1/query",
+		Query: url.Values{"query": {c.Query}}}, "")
 	if err != nil {
 		return Result{}, err
 	}

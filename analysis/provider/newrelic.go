@@ -53,8 +53,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 	ask := call.Request{Base: address, Header: http.Header{"Api-Key": {secret["personal-api-key"]}}}
 	data, err := askGraphQL(ctx, s, "New Relic", ask, nrqlQuery, map[string]any{
 		"query": strings.TrimSpace(c.Query), "accountId": account,
-		"timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second),
-	})
+		"timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second)})
 	if err != nil {
 		return Result{}, err
 	}

@@ -30,8 +30,7 @@ func (s *session) json(ctx context.Context, from string, r call.Request, in, out
 
 func (s *session) caller(name string) *call.Caller {
 	return &call.Caller{
-		Client: s.deps.Client, Secrets: &s.Secrets, Tries: maxTries, Backoff: s.deps.Backoff, Name: name,
-	}
+		Client: s.deps.Client, Secrets: &s.Secrets, Tries: maxTries, Backoff: s.deps.Backoff, Name: name}
 }
 
 // secret reads a Secret and hides its values, of URLs only credentials, in messages. All keys are required.

@@ -36,8 +36,7 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 	now := s.deps.Now()
 	data, err := askGraphQL(ctx, s, "SkyWalking", call.Request{Base: c.Address, Path: "/graphql"}, c.Query, map[string]any{
 		"duration": map[string]string{"start": now.Add(-duration(c.Interval, 5*time.Minute)).Format(minutes),
-			"end": now.Format(minutes), "step": "MINUTE"},
-	})
+			"end": now.Format(minutes), "step": "MINUTE"}})
 	if err != nil {
 		return Result{}, err
 	}

@@ -60,8 +60,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},
-		Header: http.Header{"Authorization": {"Bearer " + token}},
-	})
+		Header: http.Header{"Authorization": {"Bearer " + token}}})
 	if err != nil {
 		return Result{}, err
 	}

@@ -46,9 +46,8 @@ func (c *webConfig) timeout() time.Duration {
 }
 
 func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
-	ask := call.Request{
-		Method: cmp.Or(c.Method, http.MethodGet), Base: c.URL, Body: []byte(c.Body), Once: c.Method == http.MethodPost,
-	}
+	ask := call.Request{Method: cmp.Or(c.Method, http.MethodGet), Base: c.URL, Body: []byte(c.Body),
+		Once: c.Method == http.MethodPost}
 	if c.JSONBody != nil {
 		data, err := json.Marshal(c.JSONBody)
 		if err != nil {

@@ -40,8 +40,7 @@ var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 
 var webhookPhases = []string{
 	"Initializing", "Initialized", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising", "Succeeded",
-	"Failed", "Terminating", "Terminated",
-}
+	"Failed", "Terminating", "Terminated"}
 
 func (c *webhookConfig) check() error {
 	err := cmp.Or(
@@ -67,12 +66,10 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	maps.Copy(metadata, c.Metadata)
 	body, _ := json.Marshal(map[string]any{
 		"name": s.request.Workload.Name, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
-		"checksum": s.request.Hash, "metadata": metadata,
-	})
+		"checksum": s.request.Hash, "metadata": metadata})
 	ask := call.Request{
 		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json",
-		Body: body, Once: true, Accept: webhookVerdict,
-	}
+		Body: body, Once: true, Accept: webhookVerdict}
 	a, err := s.do(ctx, ask)
 	for try := c.Retries; err == nil && a.Status/100 != 2 && try > 0; try-- {
 		a, err = s.do(ctx, ask)
@@ -89,9 +86,6 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 
 // webhookVerdict excludes redirects and proxies' errors.
 func webhookVerdict(status int) bool {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return false
-	}
-	return status/100 != 3
+	return status/100 != 3 && !slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)
 }

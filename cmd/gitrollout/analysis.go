@@ -188,8 +188,7 @@ func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool
 		},
 		Past:    past,
 		As:      func(ctx context.Context, _ rollout.App) context.Context { return ctx },
-		Trouble: func(_, metric string, err error) { _, _ = fmt.Fprintf(s.err, "metric %s: %v\n", metric, err) },
-	})
+		Trouble: func(_, metric string, err error) { _, _ = fmt.Fprintf(s.err, "metric %s: %v\n", metric, err) }})
 }
 
 func (o *templateOptions) secretsIn(target clusterOptions) string {
@@ -253,8 +252,7 @@ func (c *analysisRun) run(ctx context.Context, name string) error {
 	began := time.Now()
 	t := strategies.NewTrial(name, metrics, strategies.Measure{
 		Workload: rollout.Workload{Namespace: c.secretsIn(c.target)}, Latest: c.latest, Stable: c.stable,
-		Since: began, ReleaseSince: began, IsSteady: true,
-	}, began)
+		Since: began, ReleaseSince: began, IsSteady: true}, began)
 	if t.LacksPods() {
 		return usagef("the metrics need hashes of pods: add --latest and, for metrics that compare, --stable")
 	}

@@ -186,8 +186,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 	clock := rollout.Second(steps[first].Entered)
 	t := strategies.NewTrial(r.Workload.Name, metrics, strategies.Measure{
 		Release: r.Hash, Workload: rollout.Workload{Namespace: c.secretsIn(c.target)},
-		Latest: last.PodHash, Stable: last.StablePodHash, ReleaseSince: r.Started,
-	}, clock)
+		Latest: last.PodHash, Stable: last.StablePodHash, ReleaseSince: r.Started}, clock)
 	if t.LacksPods() {
 		r.Message = "the record has no hashes of the versions' pods, as the metrics need"
 		return

@@ -117,9 +117,8 @@ func (c *planCommand) record(
 
 // traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics. Files
 // that are not trusted only give the query: no address, Secret or header.
-func (s streams) traffic(
-	ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec, isTrusted bool,
-) rollout.AnalysisRun {
+func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec,
+	isTrusted bool) rollout.AnalysisRun {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	began := time.Now().Add(-5 * time.Minute)

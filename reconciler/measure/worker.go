@@ -279,8 +279,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	return provider.Request{
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
 		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Compare: t.Metric.Compare,
-		Secrets: secrets, At: when,
-	}, err
+		Secrets: secrets, At: when}, err
 }
 
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
