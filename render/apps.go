@@ -71,6 +71,18 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
+// HasSameNames reports whether FindAll returns the same for two commits, because below dir only the content of files
+// differs. After an error, or if differing folders have more entries than *left, it returns false.
+func HasSameNames(was, is rollout.Tree, dir string, left *int) bool {
+	from, err := was.ReadDir(dir)
+	to, failed := is.ReadDir(dir)
+	*left -= len(from)
+	return err == nil && failed == nil && *left >= 0 && slices.EqualFunc(from, to, func(a, b rollout.Entry) bool {
+		return a.Name == b.Name && a.Kind == b.Kind && (a.ID == b.ID && a.ID != "" || a.Kind == rollout.File ||
+			a.Kind == rollout.Dir && HasSameNames(was, is, path.Join(dir, a.Name), left))
+	})
+}
+
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")

@@ -16,7 +16,7 @@ type closure struct {
 	lists    bool   // the build uses all content
 	isDir    bool   // only recorded if children or lists is set
 	folder   string
-	name     string
+	name     string     // a path, relative to the parent; see short
 	children []*closure // sorted by name; maps would take 1 kB more for each app
 }
 
@@ -33,7 +33,17 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	for _, p := range looked.All {
 		root.at(p).lists = true
 	}
-	return root, root.fill("", tree)
+	err := root.fill("", tree)
+	return root.short(), err
+}
+
+// short leaves out a folder with only one folder below: the lower folder proves that the upper one exists.
+func (n *closure) short() *closure {
+	if n.lists || len(n.children) != 1 || !n.children[0].isDir {
+		return n
+	}
+	n.children[0].name = path.Join(n.name, n.children[0].name)
+	return n.children[0]
 }
 
 func (n *closure) at(p string) *closure {
@@ -60,10 +70,11 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	}
 	n.isDir, n.folder = true, entry.ID
 	n.children = slices.Clip(n.children)
-	for _, child := range n.children {
+	for i, child := range n.children {
 		if err := child.fill(path.Join(p, child.name), tree); err != nil {
 			return err
 		}
+		n.children[i] = child.short()
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ var (
 	DecodeObject = decodeObject // decodes a printed object
 	WithNames    = withNames    // names hooks without a name
 	NewClosure   = newClosure   // makes a Closure without a build
+	MarkOf       = markOf       // returns the part of a path's entry that builds read
 )
 
 func Each(o rollout.Object, f func(at, text string)) { each(o, f) } // visits the texts of an object
@@ -75,7 +76,11 @@ type DocumentForm = documentForm
 // Closure lists the looked up paths of a build.
 type Closure = closure
 
-func (c *closure) Holds(tree rollout.Tree, at string) (bool, error) { return c.holds(tree, at) } // compares the paths with another commit
+// Holds compares the paths with another commit.
+func (c *closure) Holds(tree rollout.Tree) (bool, error) { return c.holds(tree, c.name) }
+
+// Folder returns the lowest folder of all paths.
+func (c *closure) Folder() string { return c.name }
 
 // Cached returns the numbers of an app's renders and of apps in the cache.
 func (r *Renderer) Cached(app string) (renders, apps int) { return len(r.cache[app]), len(r.cache) }

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -38,9 +39,8 @@ type Renderer struct {
 }
 
 type cached struct {
-	app     rollout.App
 	closure *closure
-	render  *rollout.Render
+	render  *rollout.Render // shared with the first caller; with invalid, it has only App
 	invalid *rollout.InvalidError
 }
 
@@ -53,14 +53,13 @@ func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 // Render renders an app at a commit, from the cache if the build's paths are unchanged. An InvalidError is a mistake in
 // the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built := keyOf(app)
-	found, err := r.find(tree, built)
+	found, err := r.find(tree, keyOf(app))
 	if err != nil {
 		return nil, err
 	}
 	if found == nil {
 		r.builds.Add(1)
-		if found, err = r.build(tree, built); err != nil {
+		if found, err = r.build(tree, app, commit); err != nil {
 			return nil, err
 		}
 		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a user may add a missing key
@@ -69,6 +68,9 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	}
 	if found.invalid != nil {
 		return nil, found.invalid
+	}
+	if found.render.App == app && found.render.Commit == commit && !app.Sealed { // most apps have one caller
+		return found.render, nil
 	}
 	out := *found.render
 	out.App, out.Commit = app, commit
@@ -95,10 +97,10 @@ func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	candidates := slices.Clone(r.cache[app.Name])
 	r.mu.Unlock()
 	for _, c := range candidates {
-		if c.app != app {
+		if keyOf(c.render.App) != app {
 			continue
 		}
-		same, err := c.closure.holds(tree, "")
+		same, err := c.closure.holds(tree, c.closure.name)
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +114,8 @@ func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 func (r *Renderer) keep(c *cached) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := slices.Insert(slices.Clone(r.cache[c.app.Name]), 0, c)
-	r.cache[c.app.Name] = list[:min(kept, len(list))]
+	list := slices.Insert(slices.Clone(r.cache[c.render.App.Name]), 0, c)
+	r.cache[c.render.App.Name] = list[:min(kept, len(list))]
 }
 
 // KeepOnly drops apps that are not in the list, until the cache is no longer than the list.
@@ -130,8 +132,8 @@ func (r *Renderer) KeepOnly(apps []rollout.App) {
 	maps.DeleteFunc(r.cache, func(name string, _ []*cached) bool { return len(r.cache) > len(apps) && !listed[name] })
 }
 
-func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
-	render, looked, err := r.builder.Build(tree, app)
+func (r *Renderer) build(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*cached, error) {
+	render, looked, err := r.builder.Build(tree, keyOf(app))
 	var invalid *rollout.InvalidError
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err
@@ -140,7 +142,9 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
+	render = cmp.Or(render, &rollout.Render{}) // nil if invalid
+	render.App, render.Commit = app, commit
+	return &cached{closure: closed, render: render, invalid: invalid}, nil
 }
 
 // InProcess builds apps in this process, without hard limits.

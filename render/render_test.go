@@ -3,7 +3,10 @@ package render_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +151,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 		before := newTree(c.before)
 		closed, err := render.NewClosure(render.Looked{At: []string{c.asked}}, before)
 		must(t, err)
-		if same, err := closed.Holds(newTree(c.after), ""); err != nil || same != c.want {
+		if same, err := closed.Holds(newTree(c.after)); err != nil || same != c.want {
 			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
 		}
 	}
@@ -362,5 +365,98 @@ func TestFileNamesThatLookRemote(t *testing.T) {
 	})
 	if len(r.Objects) != 1 || r.Objects[0].Map("data")["icon"] != "<svg/>" {
 		t.Errorf("%v", r.Objects)
+	}
+}
+
+// TestClosureWithoutUpperFolders checks that a closure that leaves out the folders above an app still knows when the
+// app's files change, and when a folder above goes or becomes a file.
+func TestClosureWithoutUpperFolders(t *testing.T) {
+	files := map[string]string{"a/b/c/shop/x": "1", "a/b/c/other/x": "1", "base/d/y": "1", "base/d/z": "1", "else": "1"}
+	at := []string{"", "a", "a/b", "a/b/c", "a/b/c/shop", "a/b/c/shop/x", "a/b/c/shop/missing", "base", "base/d", "base/d/y"}
+	for name, c := range map[string]struct {
+		at    []string
+		after map[string]string
+		want  bool
+	}{
+		"an app alone, another app changes":  {at[:7], with(files, "a/b/c/other/x", "2"), true},
+		"an app alone, its file changes":     {at[:7], with(files, "a/b/c/shop/x", "2"), false},
+		"an app alone, a missing file comes": {at[:7], with(files, "a/b/c/shop/missing", "2"), false},
+		"an app alone, all goes":             {at[:7], map[string]string{"else": "1"}, false},
+		"an app alone, a file is in the way": {at[:7], map[string]string{"a/b": "1"}, false},
+		"an app moves":                       {at[:7], map[string]string{"a/c/shop/x": "1"}, false},
+		"a base, another file changes":       {at, with(files, "base/d/z", "2"), true},
+		"a base, its file changes":           {at, with(files, "base/d/y", "2"), false},
+		"a base goes":                        {at, map[string]string{"a/b/c/shop/x": "1"}, false},
+	} {
+		closed, err := render.NewClosure(render.Looked{At: c.at}, newTree(files))
+		must(t, err)
+		if same, err := closed.Holds(newTree(c.after)); err != nil || same != c.want {
+			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
+		}
+	}
+	closed, err := render.NewClosure(render.Looked{At: at[:7]}, newTree(files))
+	must(t, err)
+	compare.CheckNamed(t, "the closure's folder", "a/b/c/shop", closed.Folder())
+}
+
+// TestRandomCommits checks that a closure holds only if all look-ups and listed folders of the build have the same
+// result, and that commits with the same names have the same apps.
+func TestRandomCommits(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	names := []string{"a", "b", "kustomization.yaml"}
+	anyPath := func() string {
+		var parts []string
+		for range 1 + random.IntN(4) {
+			parts = append(parts, names[random.IntN(len(names))])
+		}
+		return strings.Join(parts, "/")
+	}
+	change := func(files map[string]string) map[string]string {
+		next := maps.Clone(files)
+		name := anyPath()
+		maps.DeleteFunc(next, func(file, _ string) bool { // a folder or a file gives way
+			return strings.HasPrefix(file, name+"/") || strings.HasPrefix(name, file+"/") || random.IntN(20) == 0
+		})
+		next[name] = []string{"1", "2", linkTo + "a", linkTo + "b", submodule}[random.IntN(5)]
+		return next
+	}
+	config := configured(t, "{path: a/*}, {path: \"*\"}, {path: \"*/*/b\"}, {path: b/a, directory: {recurse: true}}")
+	holds, same := 0, 0
+	for range 5000 {
+		files := map[string]string{}
+		for range 6 {
+			files = change(files)
+		}
+		looked := render.Looked{All: []string{anyPath()}[:random.IntN(2)]}
+		for range 1 + random.IntN(4) {
+			looked.At = append(looked.At, anyPath())
+		}
+		before, after := newTree(files), newTree(change(files))
+		closed, err := render.NewClosure(looked, before)
+		must(t, err)
+		is, err := closed.Holds(after)
+		must(t, err)
+		for _, name := range slices.Concat(looked.At, looked.All) {
+			was, had, _ := before.Lookup(name)
+			now, has, _ := after.Lookup(name)
+			if is && (render.MarkOf(was, had) != render.MarkOf(now, has) || slices.Contains(looked.All, name) && was.ID != now.ID) {
+				t.Fatalf("the closure of %v holds, but %s differs: %v, %v", looked, name, files, after)
+			}
+		}
+		if self, _ := closed.Holds(newTree(files)); !self && len(looked.All) == 0 {
+			t.Fatalf("the closure of %v does not hold at its own commit %v", looked, files)
+		}
+		if render.HasSameNames(before, after, "", new(1000)) {
+			a, brokenA, _ := render.FindAll(before, config)
+			b, brokenB, _ := render.FindAll(after, config)
+			compare.CheckNamed(t, fmt.Sprint("apps after ", files), fmt.Sprint(a, brokenA), fmt.Sprint(b, brokenB))
+			same++
+		}
+		if is {
+			holds++
+		}
+	}
+	if holds < 500 || same < 100 {
+		t.Errorf("only %d closures hold, and %d commits have the same names", holds, same)
 	}
 }
