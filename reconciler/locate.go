@@ -38,7 +38,7 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	if err != nil {
 		return nil, errors.Is(err, source.ErrNotReady)
 	}
-	lists, err := l.reader.Lists(tree, s.App)
+	_, lists, err := l.reader.Listed(tree, s.App)
 	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // see source.Branch.Removed
 	if lists || err != nil && !saysSo {
 		return nil, false // unreadable configuration

@@ -489,10 +489,10 @@ func TestUnchangedAppIsRenderedOnce(t *testing.T) {
 	s, r := newShelf()
 	s.same = map[string]string{"second": "first"}
 	shop := app("shop")
-	r.renders.look(readable("first"), nil, []rollout.App{shop})
+	lookAt(r, readable("first"), nil, []rollout.App{shop})
 	r.renders.drain()
 	for _, v := range []*gitView{at("first", "second"), at("second", "third")} {
-		r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+		lookAt(r, v.branch.Tree, v.line, []rollout.App{shop})
 		r.renders.drain()
 	}
 	compare.Check(t, []string{"shop first", "shop second", "shop third", "shop second"}, s.rendered)

@@ -126,6 +126,18 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
+// TestARollbacksHeadIsCheckedAgain checks that the policy holds a head again after the rollback that the policy may not
+// stop, at a push that changes no file of the app.
+func TestARollbacksHeadIsCheckedAgain(t *testing.T) {
+	w, r := pausedUnder(t, nil)
+	r.set(t, ", rollouts: {maxFirstWeight: 25}")
+	w.settle()
+	w.follow("back to v1", shopAt("v1"))
+	w.wantBack()
+	w.follow("another file", map[string]string{"README.md": "x"})
+	mustBeHeld(t, w, "maxFirstWeight")
+}
+
 // TestPolicyThatCannotBeRead checks that nothing advances while the policy is unreadable, because the current policy may forbid the
 // advance. Rollbacks continue, also in a new process.
 func TestPolicyThatCannotBeRead(t *testing.T) {

@@ -283,14 +283,14 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
 		(was.behind == nil) != (next.behind == nil) || !was.branch.Fleet.Same(next.branch.Fleet) ||
 		(was.branch.Unstaged == nil) != (next.branch.Unstaged == nil)
-	var listed []rollout.App
+	var listed []*rollout.App
 	for _, name := range sortedKeys(apps) {
 		a := apps[name]
 		if isAll || !a.same(was.apps[name]) {
 			touched = append(touched, name)
 		}
 		if moved && a.removed == nil && !a.unread && l.mayHandle(name) { // an unread app has no namespace yet
-			listed = append(listed, a.App)
+			listed = append(listed, &a.App)
 		}
 	}
 	if moved {

@@ -81,20 +81,20 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 }
 
 // look queues renders of a fetched head for apps whose files may have changed.
-func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
+func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []*rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, app := range apps {
 		h, policy := c.heads[app.Name], c.reader.Policy.Load()
 		switch {
-		case h.isOf(tree, app, policy) && h.of == h.want: // else a queued render would replace the head
-		case h != nil && h.of == h.want && !h.missed && h.app == app && h.policy == policy && h.head.Render != nil &&
+		case h.isOf(tree, *app, policy) && h.of == h.want: // else a queued render would replace the head
+		case h != nil && h.of == h.want && !h.missed && h.app == *app && h.policy == policy && h.head.Render != nil &&
 			c.reader.IsSameHead(tree, h.head.Render):
 			h.want = tree.Commit().ID
 			c.reach(h, h.want)
 		default:
-			c.wantHead(tree, line, app)
+			c.wantHead(tree, line, *app)
 		}
 	}
 }
@@ -240,7 +240,9 @@ func (c *renderCache) do(j job) {
 		c.headIs(j, made, policy)
 		return
 	}
-	c.keep(j.app.Name, built{j.commit, made.Render, made.Err})
+	if h := c.heads[j.app.Name]; h == nil || h.head.Render == nil || h.head.Render.Commit.ID != j.commit {
+		c.keep(j.app.Name, built{j.commit, made.Render, made.Err})
+	}
 	if made.Render != nil && c.index.Files(j.app.Name) == nil { // the head may have an error
 		c.index.Set(j.app.Name, made.Render.Files)
 	}
@@ -370,5 +372,7 @@ func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollou
 	if failed != nil || err != nil || is.Digest != was.Digest {
 		return nil
 	}
-	return is
+	forced := *is
+	forced.Files = slices.Clone(is.Files) // not the build's array, so that IsSameHead never skips the checks of a newer head
+	return &forced
 }

@@ -46,6 +46,11 @@ func (s *shelf) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*roll
 	return &rollout.Render{App: app, Commit: c, Digest: cmp.Or(s.same[c.ID], c.ID)}, nil
 }
 
+// lookAt calls look for the given apps.
+func lookAt(r *Reconciler, tree Snapshot, line []Snapshot, apps []rollout.App) {
+	r.renders.look(tree, line, rollout.Mapped(apps, func(a rollout.App) *rollout.App { return &a }))
+}
+
 func newShelf(here ...string) (*shelf, *Reconciler) {
 	s := &shelf{here: map[string]bool{}}
 	for _, commit := range here {
@@ -119,7 +124,7 @@ func TestCommitThatIsGone(t *testing.T) {
 		t.Errorf("it is %v", err)
 	}
 	compare.CheckNamed(t, "touched", []string{"shop"}, r.queue.due(r.NextDue()))
-	r.renders.look(readable("new"), nil, nil)
+	lookAt(r, readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
 	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
@@ -131,7 +136,7 @@ func TestCommitThatIsGone(t *testing.T) {
 func TestRendersOfReleasesComeFirst(t *testing.T) {
 	s, r := newShelf("new")
 	r.states.apps["till"] = appState{state: rollout.State{App: "till", Release: &rollout.Release{}}}
-	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
+	lookAt(r, readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
@@ -155,11 +160,11 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 	for i := range 1000 {
 		apps = append(apps, app(fmt.Sprint("app", i)))
 	}
-	r.renders.look(readable("old"), nil, apps)
+	lookAt(r, readable("old"), nil, apps)
 	r.renders.drain()
 	s.rendered = nil
 	v := at("old", "new")
-	r.renders.look(v.branch.Tree, v.line, apps)
+	lookAt(r, v.branch.Tree, v.line, apps)
 	compare.CheckNamed(t, "queued", 1, len(r.renders.queue.jobs))
 	r.renders.drain()
 	compare.CheckNamed(t, "rendered", []string{"app7 new", "app7 old"}, s.rendered)
@@ -175,13 +180,13 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 func TestHistoryBeforeAPush(t *testing.T) {
 	s, _ := newShelf("old", "new")
 	r, apps := New(Options{Repository: s, Renderer: remembering{s, ""}, Log: slog.New(slog.DiscardHandler)}), []rollout.App{app("shop")}
-	r.renders.look(readable("old"), nil, apps)
+	lookAt(r, readable("old"), nil, apps)
 	r.renders.drain()
 	compare.CheckNamed(t, "the change of the head is known", false, r.renders.isBlamed("shop", "older", "old"))
 	r.queue.due(time.Time{})
 	r.renders.setHistory("shop", readable("old"), at("older", "old").line)
 	v := at("old", "new")
-	r.renders.look(v.branch.Tree, v.line, apps)
+	lookAt(r, v.branch.Tree, v.line, apps)
 	r.renders.drain()
 	compare.CheckNamed(t, "due", []string{"shop"}, r.queue.due(time.Time{}))
 }
@@ -197,7 +202,7 @@ func TestRivalWithEqualObjects(t *testing.T) {
 		r.renders.headIs(job{what: what{app: app(name), commit: commit, head: true}}, made, nil)
 	}
 	for _, commit := range []string{"old", "new"} {
-		r.renders.look(readable(commit), nil, apps)
+		lookAt(r, readable(commit), nil, apps)
 		render("shop", commit)
 		r.renders.conflicts("shop", r.renders.heads["shop"].head.Render, commit)
 		r.queue.due(time.Time{})
@@ -210,7 +215,7 @@ func TestRivalWithEqualObjects(t *testing.T) {
 func TestQueuedHeadAfterAForcedPush(t *testing.T) {
 	_, r := newShelf("old", "new")
 	for _, commit := range []string{"old", "new", "old"} {
-		if r.renders.look(readable(commit), nil, []rollout.App{app("shop")}); commit == "old" {
+		if lookAt(r, readable(commit), nil, []rollout.App{app("shop")}); commit == "old" {
 			r.renders.drain()
 		}
 	}
@@ -224,7 +229,7 @@ func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 	for i := range 1000 {
 		made.Render.Objects = append(made.Render.Objects, object("v1", "ConfigMap", fmt.Sprint("c", i)))
 	}
-	r.renders.look(readable("head"), nil, []rollout.App{app("shop")})
+	lookAt(r, readable("head"), nil, []rollout.App{app("shop")})
 	again := func() { r.renders.headIs(job{what: what{app: app("shop"), commit: "head", head: true}}, made, nil) }
 	again()
 	compare.CheckNamed(t, "objects with owners", 1000, len(r.renders.named))
@@ -319,9 +324,9 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
-	r.renders.look(readable("first"), nil, []rollout.App{shop})
+	lookAt(r, readable("first"), nil, []rollout.App{shop})
 	r.states.apps["shop"] = appState{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
-	r.renders.look(readable("second"), nil, []rollout.App{shop})
+	lookAt(r, readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
 	wantHead(t, r, at("second"), "shop", "second")
 	// While the third head waits for its render, the cache does not return the second head.
@@ -340,19 +345,19 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	for name, look := range map[string]func(r *Reconciler){
 		"at a look": func(r *Reconciler) {
 			v := at("first", "ann", "bob")
-			r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+			lookAt(r, v.branch.Tree, v.line, []rollout.App{shop})
 		},
 		"a visit comes before the look": func(r *Reconciler) { r.renders.head(at("first", "ann", "bob"), shop) },
 		"overtaken": func(r *Reconciler) {
 			for _, v := range []*gitView{at("first", "ann"), at("ann", "bob")} {
-				r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+				lookAt(r, v.branch.Tree, v.line, []rollout.App{shop})
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := newShelf("first")
 			s.same = map[string]string{"bob": "ann"}
-			r.renders.look(readable("first"), nil, []rollout.App{shop})
+			lookAt(r, readable("first"), nil, []rollout.App{shop})
 			r.renders.drain()
 			look(r)
 			r.renders.drain()
@@ -374,7 +379,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 			r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 		}
 		s.here[fmt.Sprint("head", i)] = true
-		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
+		lookAt(r, readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
 		r.renders.drain()
 	}
 	compare.CheckNamed(t, "renders that are kept", kept, len(r.renders.at["shop"]))
@@ -383,7 +388,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 // TestPanicOfARender checks that a panic during a render becomes an error of its app.
 func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
-	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})
+	lookAt(r, readable("bad"), nil, []rollout.App{app("shop")})
 	r.renders.drain()
 	head, ready := r.renders.head(at("bad"), app("shop"))
 	var invalid *rollout.InvalidError
@@ -397,7 +402,7 @@ func TestRendersEnd(t *testing.T) {
 	_, r := newShelf("new")
 	ended := make(chan struct{})
 	go func() { r.renders.work(); close(ended) }()
-	r.renders.look(readable("new"), nil, []rollout.App{app("shop")})
+	lookAt(r, readable("new"), nil, []rollout.App{app("shop")})
 	r.renders.queue.close()
 	<-ended
 }
@@ -430,7 +435,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 		_, _ = r.renders.render(t.Context(), app("bomb"), commit)
 	}
 	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
-	r.renders.look(readable("new"), nil, []rollout.App{app("bomb"), app("shop"), app("till")})
+	lookAt(r, readable("new"), nil, []rollout.App{app("bomb"), app("shop"), app("till")})
 	for range 2 {
 		select {
 		case <-g.others:
@@ -453,7 +458,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 func TestCommitThatIsForeign(t *testing.T) {
 	_, r := newShelf("head", "foreign")
 	shop := app("shop")
-	r.renders.look(readable("head"), nil, []rollout.App{shop})
+	lookAt(r, readable("head"), nil, []rollout.App{shop})
 	for _, commit := range []string{"foreign", "head"} {
 		_, _ = r.renders.render(t.Context(), shop, commit)
 	}
@@ -482,7 +487,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 		}
 		return len(s.rendered) - before
 	}
-	r.renders.look(v.branch.Tree, v.line, apps)
+	lookAt(r, v.branch.Tree, v.line, apps)
 	r.renders.drain()
 	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // the render is tried at the fetches 1, 3, 7, 15 and 31
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
@@ -498,7 +503,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s.fails = &rollout.InvalidError{Msg: "is wrong"}
 	v.branch, v.line = at("2", "3").branch, at("2", "3").line
 	s.here["3"] = true
-	r.renders.look(v.branch.Tree, v.line, apps)
+	lookAt(r, v.branch.Tree, v.line, apps)
 	r.renders.drain()
 	compare.CheckNamed(t, "more tries of an error in the repository", 0, looks(40))
 }

@@ -43,12 +43,18 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	if b.Config != nil {
 		var err error
-		if b.Apps, b.InvalidNames, err = render.FindAll(tree, b.Config); err != nil {
+		was, left := r.opened.Load(), 100_000 // because a few nested Git tree objects can expand to millions
+		if tree.Commit().ID != "" && was != nil && was.Config == b.Config && was.Policy == b.Policy &&
+			render.HasSameNames(was.Tree, tree, "", &left) { // only commits have Git's ids
+			b.Apps, b.InvalidNames = was.Apps, was.InvalidNames
+		} else if b.Apps, b.InvalidNames, err = render.FindAll(tree, b.Config); err != nil {
 			return nil, err
+		} else {
+			for i, app := range b.Apps {
+				b.Apps[i] = b.WithProject(app)
+			}
 		}
-		for i, app := range b.Apps {
-			b.Apps[i] = b.WithProject(app)
-		}
+		r.opened.Store(b)
 		if f, remembers := r.renderer.(interface{ KeepOnly(apps []rollout.App) }); remembers {
 			f.KeepOnly(b.Apps)
 		}

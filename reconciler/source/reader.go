@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,12 +26,13 @@ type Reader struct {
 
 	cluster  string
 	renderer Renderer
-	own      string   // no app may write there; default rollout.OwnNamespace
-	within   []string // in scope; default all
+	own      string                 // no app may write there; default rollout.OwnNamespace
+	within   []string               // in scope; default all
+	opened   atomic.Pointer[Branch] // last one, or nil
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
-	of      struct {                   // see listed
+	of      struct {                   // see Listed
 		commit string
 		apps   []rollout.App
 	}
@@ -128,16 +128,6 @@ func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// Lists reports whether a commit's configuration lists an app.
-func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
-	config, err := r.ConfigAt(tree)
-	if err != nil {
-		return false, err
-	}
-	apps, _, err := render.FindAll(tree, config)
-	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
-}
-
 // Render renders an app at a commit, without RenderHead's permission checks.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
@@ -164,12 +154,12 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports, without a build, whether a render is known to be RenderHead's at a newer head.
+// IsSameHead reports, without a build or a check of the policy, whether an allowed render is RenderHead's at a newer head.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
 		IsSame(tree rollout.Tree, was *rollout.Render) bool
 	})
-	return remembers && f.IsSame(tree, was) && r.allow(tree, was) == nil
+	return remembers && f.IsSame(tree, was)
 }
 
 // Each calls do(0) to do(n-1), at most "most" at once, and waits for all.

@@ -227,7 +227,7 @@ func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 // InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be
 // built equals nothing else.
 func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err error) {
-	app, listed, err := r.listed(tree, name)
+	app, listed, err := r.Listed(tree, name)
 	var built *rollout.Render
 	if err == nil && listed {
 		app.Sealed = true
@@ -255,8 +255,8 @@ func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err erro
 	return in, nil
 }
 
-// listed returns an app of a commit's configuration. It caches the apps of the last commit.
-func (r *Reader) listed(tree Snapshot, name string) (app rollout.App, is bool, err error) {
+// Listed returns an app of a commit's configuration. It caches the apps of the last commit.
+func (r *Reader) Listed(tree Snapshot, name string) (app rollout.App, is bool, err error) {
 	r.mu.Lock()
 	of := r.of
 	r.mu.Unlock()
