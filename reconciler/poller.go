@@ -347,6 +347,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
+	l.renders.read(func() { l.renders.made++ }) // else the woken app compares no other app's answer
 	l.cohorts.wake()
 	if err != nil {
 		l.unreachable = true // apps become due when Git answers

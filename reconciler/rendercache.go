@@ -32,7 +32,7 @@ type renderCache struct {
 	named  map[rollout.Ref][]string // apps whose heads have the object
 	failed map[string]bool          // failed renders, until retry
 	index  cohort.Index             // files of the newest renders that succeeded
-	made   int                      // number of renders and heads so far, and of forgotten apps
+	made   int                      // number of renders, heads, forgotten apps and fetches of commits so far
 	wake   func()                   // after each render
 	inputs func(job)                // does a job for another cluster
 }
@@ -373,6 +373,6 @@ func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollou
 		return nil
 	}
 	forced := *is
-	forced.Files = slices.Clone(is.Files) // not the build's array, so that IsSameHead never skips the checks of a newer head
+	forced.Files = slices.Clone(is.Files) // another array than the build: IsSameHead is false, so newer heads are checked
 	return &forced
 }
