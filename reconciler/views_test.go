@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ type churn struct {
 	refused *rollout.Refusal
 	waiting map[string]string // by app: why its last pass ended without a decision
 	views   map[*gitView]string
+	renders map[*rollout.Render]string
 }
 
 var churned = []string{"a", "b", "c", "d", "e"}
@@ -41,7 +43,7 @@ func newChurn(t *testing.T, seed uint64) *churn {
 		T: t, rand: rand.New(rand.NewPCG(seed, 1)), rules: []*rollout.Policy{nil},
 		Clone: memgit.New(nil).Clone("test", "main", "prod", func(_, _ string) (bool, error) { return false, nil }),
 		now:   time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waiting: map[string]string{},
-		views: map[*gitView]string{},
+		views: map[*gitView]string{}, renders: map[*rollout.Render]string{},
 	}
 	for _, more := range []string{"sources: [apps/**, one/**]", "serviceAccount: team/robot"} {
 		p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -98,15 +100,61 @@ func (c *churn) start() *Reconciler {
 }
 
 func (c *churn) push(files map[string]string) {
-	c.pushed = append(c.pushed, c.Server.Commit(memgit.Change{Branch: "main", Author: "Ann", Message: fmt.Sprint("push ", c.rand.Uint64()),
-		Edits: Contents(files)}))
+	c.pushed = append(c.pushed, c.Server.Make(c.head("main"), c.change(files)))
+	c.Server.Set("Ann", "main", c.pushed[len(c.pushed)-1])
+}
+
+const churnLink = "-> "
+
+// change returns a commit of files and, after churnLink, of links. Files replace folders, and folders replace files.
+func (c *churn) change(files map[string]string) memgit.Change {
+	made := memgit.Change{Author: "Ann", Message: fmt.Sprint("push ", c.rand.Uint64()), Edits: Contents(files), Links: map[string]string{}}
+	tree := c.Server.Commits[c.head("main")]
+	for name, content := range files {
+		if tree == nil || content == "" {
+			continue
+		}
+		if at, _, _ := tree.Lookup(name); at.Kind == rollout.Dir {
+			entries, _ := tree.ReadDir(name)
+			for _, e := range entries {
+				made.Edits[name+"/"+e.Name] = nil
+			}
+		}
+		for above := path.Dir(name); above != "."; above = path.Dir(above) {
+			if at, found, _ := tree.Lookup(above); found && at.Kind != rollout.Dir {
+				made.Edits[above] = nil
+			}
+		}
+		if target, is := strings.CutPrefix(content, churnLink); is {
+			made.Edits[name], made.Links[name] = nil, target
+		}
+	}
+	return made
 }
 
 // edit returns a random edit of one file or folder.
 func (c *churn) edit() map[string]string {
 	name, i := churned[c.rand.IntN(len(churned))], c.rand.IntN(6)
 	dir := "apps/" + name + "/"
-	switch c.rand.IntN(12) {
+	switch c.rand.IntN(20) {
+	case 12: // a kustomization's other names, and a name that is none
+		all := append(slices.Clone(render.KustomizationNames), "renamed.yaml")
+		return map[string]string{dir + all[i%4]: churnKustomization(name, i), dir + all[(i+1)%4]: "", dir + all[(i+3)%4]: ""}
+	case 13: // a file gives way to a folder, and an app's folder to a file
+		return []map[string]string{{dir + "own.yaml/kustomization.yaml": "resources: [../../../one]\n"}, {"apps/" + name: "a file"}}[i%2]
+	case 14: // links in an app
+		return map[string]string{dir + "own.yaml": churnLink + []string{"../../one/base.yaml", "../../two/base.yaml", "missing"}[i%3]}
+	case 18, 19: // links to apps
+		return map[string]string{"apps/linked": churnLink + []string{"a", "../two", "missing", "../one/base.yaml"}[i%4]}
+	case 15: // an app's other name
+		return map[string]string{dir + "kustomization.yaml": "", "apps/e/kustomization.yaml": churnKustomization("e", i),
+			"apps/e/own.yaml": churnMap(name, i)}
+	case 16:
+		return map[string]string{[]string{".gitattributes", ".gitignore", dir + ".gitignore"}[i%3]: fmt.Sprint("*.yaml export-ignore # ", i)}
+	case 17:
+		glob := []string{"- {path: apps/*, namespace: other}", "- path: apps/[a-c]", "- {path: apps/a, name: x}\n- path: apps/[b-e]",
+			"- {path: apps/*, directory: {recurse: true}}", "- {path: apps/*, serviceAccount: other/robot}", "- path: \"*/*\""}[i]
+		return map[string]string{rollout.ConfigPath("prod"): strings.Replace(fmt.Sprintf(churnConfig, false), "- {path: apps/*, prune: false}", glob, 1)}
 	case 0, 1, 2:
 		return map[string]string{dir + "kustomization.yaml": churnKustomization(name, i), dir + "own.yaml": churnMap(name, i/2)}
 	case 3, 4:
@@ -142,7 +190,7 @@ func (c *churn) act() {
 		if c.rand.IntN(5) == 0 { // an untrusted head, or a trusted head again
 			c.refused = nil
 			if c.rand.IntN(2) == 0 {
-				id := c.Server.Make(c.head("main"), memgit.Change{Author: "Ann", Edits: Contents(c.edit())})
+				id := c.Server.Make(c.head("main"), c.change(c.edit()))
 				c.refused, c.pushed = &rollout.Refusal{Commit: id, Reason: "no signature"}, append(c.pushed, id)
 			}
 		} else if c.rand.IntN(4) == 0 { // users force a push of an older commit
@@ -154,6 +202,7 @@ func (c *churn) act() {
 		_ = c.r.in.look(c.Context())
 		if v := c.r.in.current(); v != nil {
 			c.views[v] = textOf(v)
+			c.checkList(v.branch)
 		}
 	case 5, 6:
 		if j, exists := c.r.renders.queue.next(); exists {
@@ -167,6 +216,28 @@ func (c *churn) act() {
 	default:
 		_, _ = c.r.in.bring(c.Context())
 	}
+	for _, h := range c.r.renders.heads {
+		if r := h.head.Render; r != nil && c.renders[r] == "" {
+			c.renders[r] = fmt.Sprintf("%+v", r)
+		}
+	}
+	for name, all := range c.r.renders.at {
+		for _, b := range all {
+			if b.render != nil && b.render.Commit.ID != b.commit {
+				c.Errorf("the render of %s at %s is of %s", name, b.commit, b.render.Commit.ID)
+			}
+		}
+	}
+}
+
+// checkList compares a commit's apps with the list of a reader that has read nothing else.
+func (c *churn) checkList(b *source.Branch) {
+	reader := source.NewReader("prod", nil)
+	reader.Policy.Store(b.Policy)
+	fresh, err := reader.Open(b.Tree, b.Config)
+	must(c, err)
+	text := func(b *source.Branch) string { return fmt.Sprintf("%+v, %v", b.Apps, b.InvalidNames) }
+	compare.CheckNamed(c, "apps", text(fresh), text(b))
 }
 
 // passes runs passes without a cluster. A pass of an app that may follow its head sometimes records this.
@@ -246,7 +317,11 @@ func textOf(v *gitView) (text string) {
 func (c *churn) facts(r *Reconciler) map[string]string {
 	v, all := r.in.current(), map[string]string{}
 	for name, a := range v.apps {
-		all[name] = strings.ReplaceAll(textOf(&gitView{apps: map[string]*appView{name: a}}), "Author:Ann", "Author:")
+		shown := *a
+		if a.removed != nil { // a new process does not know a removed app's settings
+			shown.App = rollout.App{Name: name, Path: a.Path}
+		}
+		all[name] = strings.ReplaceAll(textOf(&gitView{apps: map[string]*appView{name: &shown}}), "Author:Ann", "Author:")
 		s, _ := r.states.of(name)
 		head, conflict, ready := r.head(v, a)
 		all[name] += fmt.Sprintf("ready %t, %v, %v\n", ready, head.Err, conflict)
@@ -285,6 +360,9 @@ func TestViewsOfManyPushes(t *testing.T) {
 					compare.CheckNamed(t, "a former view", text, textOf(v))
 				}
 				clear(c.views)
+				for r, text := range c.renders { // views, heads and the renderer's cache share renders
+					compare.CheckNamed(t, "a former render", text, fmt.Sprintf("%+v", r))
+				}
 				if _, err := c.r.in.reader.ConfigAt(c.Server.Commits[c.head("main")]); err != nil { // a new process has no last one
 					c.push(map[string]string{rollout.ConfigPath("prod"): fmt.Sprintf(churnConfig, false)})
 				}
