@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -158,6 +159,7 @@ func (f *pushFleet) start() {
 		f.pass()
 	}
 	f.heap = heapInUse() - before
+	debug.FreeOSMemory() // the garbage of the first renders
 	if *pushProfiles != "" {
 		file, err := os.Create(filepath.Join(*pushProfiles, fmt.Sprintf("%d.heap", f.apps)))
 		must(f.b, err)
