@@ -12,9 +12,9 @@ import (
 // app takes about one lookup per folder. asked: the build looked up the path itself.
 type closure struct {
 	asked    bool
-	was      string // the found entry's mark (markOf)
 	lists    bool   // the build uses all content
 	isDir    bool   // only recorded if children or lists is set
+	was      string // the found entry's mark (markOf)
 	folder   string
 	name     string     // a path, relative to the parent; see short
 	children []*closure // sorted by name; maps would take 1 kB more for each app

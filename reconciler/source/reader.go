@@ -154,7 +154,7 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports, without a build or a check of the policy, whether an allowed render is RenderHead's at a newer head.
+// IsSameHead reports, without a build or the policy, whether an allowed render is RenderHead's at a newer head.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
 		IsSame(tree rollout.Tree, was *rollout.Render) bool
