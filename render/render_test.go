@@ -456,7 +456,7 @@ func TestRandomCommits(t *testing.T) {
 			holds++
 		}
 	}
-	if holds < 500 || same < 100 {
+	if holds < 500 || same < 50 {
 		t.Errorf("only %d closures hold, and %d commits have the same names", holds, same)
 	}
 }
