@@ -154,7 +154,8 @@ func (c *churn) edit() map[string]string {
 	case 17:
 		glob := []string{"- {path: apps/*, namespace: other}", "- path: apps/[a-c]", "- {path: apps/a, name: x}\n- path: apps/[b-e]",
 			"- {path: apps/*, directory: {recurse: true}}", "- {path: apps/*, serviceAccount: other/robot}", "- path: \"*/*\""}[i]
-		return map[string]string{rollout.ConfigPath("prod"): strings.Replace(fmt.Sprintf(churnConfig, false), "- {path: apps/*, prune: false}", glob, 1)}
+		config := strings.Replace(fmt.Sprintf(churnConfig, false), "- {path: apps/*, prune: false}", glob, 1)
+		return map[string]string{rollout.ConfigPath("prod"): config}
 	case 0, 1, 2:
 		return map[string]string{dir + "kustomization.yaml": churnKustomization(name, i), dir + "own.yaml": churnMap(name, i/2)}
 	case 3, 4:

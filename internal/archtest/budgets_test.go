@@ -26,7 +26,7 @@ var budgets = map[string]budget{
 	"internal":   {11_472, 0},
 	"publish":    {4_520, 100},
 	"reconciler": {9_140, 186},
-	"render":     {9_210, 106},
+	"render":     {9_230, 106},
 	"rollout":    {6_670, 560},
 	"simulate":   {3_475, 100},
 	"strategies": {9_090, 243},
