@@ -38,7 +38,8 @@ func (r *committer) revert(
 	if reversion, err = propose.Trace(reversion, line, rejection.Commit); err != nil {
 		return nil, false, err
 	}
-	change := propose.Revert(r.Cluster, state, rejection, strategies.CanRetry(in), reversion)
+	_, retryable := strategies.Retryable(in)
+	change := propose.Revert(r.Cluster, state, rejection, retryable, reversion)
 	return &change, reversion.IsDoubtful(), nil
 }
 

@@ -82,9 +82,8 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
 	if commit := r.states.isProposed(branch); commit != "" && wanted.Revert && !r.isStale(branch) {
-		p := rollout.Proposal{
-			Kind: rollout.ProposeRevert, Branch: branch, Commit: commit, Retries: strategies.CanRetry(in),
-		}
+		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
+		_, p.Retries = strategies.Retryable(in)
 		if stable := r.stableOf(ctx, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)
 			if reversion, err := r.editsBetween(ctx, v, in.Head.Render, stable); err == nil {

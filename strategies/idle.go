@@ -178,7 +178,8 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	// The recorded state does not say which commit to revert.
-	retry := map[bool]string{true: "decision: retry", false: "its Rollout document"}[CanRetry(in)]
+	_, can := Retryable(in)
+	retry := map[bool]string{true: "decision: retry", false: "its Rollout document"}[can]
 	other := ""
 	if rejection.Hook != "" {
 		other = "another hook " + rejection.Hook + ", "
@@ -221,8 +222,16 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether the head's version was rejected and no document is missing.
-func CanRetry(in Input) bool {
-	r, is := Rejection(in)
-	return is && r.Hash == in.Head.Render.Release()
+// Retryable returns the rejection that a retry ends, unless a document is missing: of the head's version, or of an older
+// commit while the head waits for the stage before.
+func Retryable(in Input) (rollout.Rejection, bool) {
+	s, e := in.State, in.Entry
+	if r, is := Rejection(in); is {
+		return r, r.Hash == in.Head.Render.Release()
+	}
+	if s.Phase != rollout.Degraded || s.Held != nil || len(s.Rejected) == 0 || e == nil || e.Open ||
+		e.Held != rollout.HeldStage {
+		return rollout.Rejection{}, false
+	}
+	return s.Rejected[0], true
 }

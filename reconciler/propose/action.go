@@ -42,6 +42,9 @@ func (a Action) StillAbout(in strategies.Input) error {
 func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
+		if r, is := strategies.Retryable(in); is {
+			return r.Hash
+		}
 		return in.Head.Render.Release()
 	case in.State.Stable != nil && (verb == rollout.Restart || verb == rollout.Abort && isWatched(in)):
 		return in.State.Stable.Hash
@@ -342,15 +345,16 @@ func retry(in strategies.Input) (decision, error) {
 	if in.Head.Render == nil {
 		return decision{}, fmt.Errorf("the version in Git cannot be read: %w", in.Head.Err)
 	}
-	hash := in.Head.Render.Release()
-	rejection, rejected := strategies.Rejection(in)
+	hash := about(in, rollout.Retry)
+	rejection, retryable := strategies.Retryable(in)
+	rejected := rejection.Hash != ""
 	again := "starts again at its first step (it was rejected: " + rejection.Reason + ")"
 	if failed := strategies.FailedHook(in); failed != "" {
 		again = "runs hook " + failed + " again"
 	}
 	switch {
 	case strategies.FailedHook(in) != "":
-	case rejected && !strategies.CanRetry(in):
+	case rejected && !retryable:
 		return decision{}, fmt.Errorf("%s was rejected and cannot be retried, because its Rollout document was removed; "+
 			"restore the document first", rejection.Hash)
 	case !rejected && in.State.Release != nil:
@@ -379,7 +383,7 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 		return nil, fmt.Errorf("release %s is already rolling back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:
 		text := fmt.Sprintf("no release is in flight: the last one was rejected and %s serves", s.Stable.Hash)
-		if strategies.CanRetry(in) {
+		if _, is := strategies.Retryable(in); is {
 			text += "; to try it again: gitrollout retry " + in.App.Name
 		}
 		return nil, errors.New(text)

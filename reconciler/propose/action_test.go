@@ -3,6 +3,7 @@ package propose_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
 func TestActionsAreAboutWhatIsShown(t *testing.T) {
@@ -384,6 +386,24 @@ func TestRetryWithoutDocument(t *testing.T) {
 	if _, err := (propose.Target{}).Decide(in, propose.Action{Verb: rollout.Promote}); err == nil || strings.Contains(err.Error(), "retry") {
 		t.Errorf("promote says %v", err)
 	}
+}
+
+// TestRetryOfAnOlderCommit checks that a commit that a stage has rejected can be retried while the head waits for the stage before, and that
+// a retry of the waiting head is refused.
+func TestRetryOfAnOlderCommit(t *testing.T) {
+	in := rejected()
+	in.State.Rejected[0].Hash = "h1-older"
+	refused(t, in, propose.Action{Verb: rollout.Retry}, "the version in Git was not rejected")
+	in.Entry = &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before"}
+	file, o := decided(t, in, propose.Action{Verb: rollout.Retry})
+	compare.Contains(t, file, "release: h1-older")
+	compare.Contains(t, o.Effect, "it was rejected: it was slow")
+	possible := slices.ContainsFunc(propose.Possible(in), func(a propose.Action) bool {
+		return a.Verb == rollout.Retry && a.Release == "h1-older"
+	})
+	compare.CheckNamed(t, "a retry of the older commit is possible", true, possible)
+	in.Entry.Open = true
+	refused(t, in, propose.Action{Verb: rollout.Retry}, "the version in Git was not rejected")
 }
 
 func TestRetry(t *testing.T) {

@@ -45,7 +45,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
 		}
 		t.Entry = recordedEntry(b, s, head, p.File)
-		if r := head.Render; t.Entry == nil && r != nil && b.Fleet.StageOf(b.Cluster) > 0 && s.Release != nil &&
+		if r := head.Render; t.Entry == nil && r != nil && b.Fleet.StageOf(b.Cluster) > 0 && mayTryOlder(s, r) &&
 			s.Source != "" && r.Commit.ID != s.Source && !isBack(s, r) {
 			t.Entry = &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before", Commit: head.Commit}
 			t.Entry.Release = r.Version()
@@ -77,6 +77,12 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		a.Place = &e.Place
 	}
 	return a
+}
+
+// mayTryOlder reports whether an app may have an older commit than the head in flight, or may have rejected such a commit.
+func mayTryOlder(s rollout.State, head *rollout.Render) bool {
+	isDegraded := s.Phase == rollout.Degraded && s.Held == nil && s.Stable != nil
+	return s.Release != nil || isDegraded && s.Stable.Hash != head.Release()
 }
 
 func idOf(b *Branch, file string) string {

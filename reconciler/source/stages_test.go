@@ -88,6 +88,8 @@ func TestPrepareInAStage(t *testing.T) {
 	stable := &rollout.Release{Hash: rollout.ReleaseHash(map[rollout.Workload]rollout.Hash{w: "h1-a"}), Commit: "first"}
 	rest := rollout.State{Phase: rollout.Healthy, Source: "first", Stable: stable}
 	flight := rollout.State{Phase: rollout.Paused, Source: "second", Stable: stable, Release: &rollout.Release{Hash: "h1-c"}}
+	degraded := rollout.State{Phase: rollout.Degraded, Source: "first", Stable: stable,
+		Rejected: []rollout.Rejection{{Hash: head("h1-c").Render.Release(), Commit: "second"}}}
 	held := func(reason rollout.HeldReason, message string) rollout.State {
 		s := rest
 		s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "older", Author: "Bob"}
@@ -117,6 +119,10 @@ func TestPrepareInAStage(t *testing.T) {
 			Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
 		"in flight, a revert": {flight, head("h1-a"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
 			Release: stable.Hash, Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
+		"degraded by an older commit": {degraded, head("h1-b"), nil, &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before",
+			Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}},
+		"degraded by the head":   {degraded, head("h1-c"), nil, nil},
+		"degraded, and a revert": {degraded, head("h1-a"), nil, nil},
 	} {
 		a := source.Prepare(b, b.Apps[0], tt.state, tt.head, source.Promotion{File: tt.p}, source.Trust{})
 		compare.CheckNamed(t, name, tt.want, a.Entry)

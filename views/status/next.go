@@ -107,7 +107,8 @@ func isUndoable(in strategies.Input, isProposed bool) bool {
 	s, head := in.State, in.Head.Render
 	switch {
 	case s.Phase == rollout.Degraded || s.Phase == rollout.Aborting:
-		return !isProposed && strategies.CanRetry(in)
+		_, retryable := strategies.Retryable(in)
+		return !isProposed && retryable
 	case s.Release == nil || strategies.Coming(in) != nil || head == nil:
 		return false
 	}

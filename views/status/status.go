@@ -192,8 +192,11 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Reason = cmp.Or(a.Reason, "the objects applied last stay, and new commits are not applied while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(in, s.Release), releaseOf(in, s.Stable), releaseOf(in, strategies.Coming(in))
-	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
-		a.Rejected = &Rejected{Images: in.Head.Render.Images(), Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+	if r, is := strategies.Retryable(in); is {
+		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+		if in.Head.Render.Release() == r.Hash {
+			a.Rejected.Images = in.Head.Render.Images()
+		}
 		if c := in.Head.Render.Commit; c.ID == r.Commit {
 			a.Rejected.Author, a.Rejected.Subject = c.Author, c.Subject
 		}
