@@ -29,6 +29,20 @@ type Stage struct {
 	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // of the stage's clusters, with one change under way
 }
 
+// Ranked returns the stage's clusters in the order in which they take an app's changes.
+func (s *Stage) Ranked(app string) []string {
+	rank := func(cluster string) string { return Digest([]byte(app+" "+cluster), 8) }
+	return slices.SortedFunc(slices.Values(s.Clusters), func(a, b string) int {
+		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+}
+
+// NeededBefore returns how many clusters of lower rank must be done before a cluster takes a change, by MaxUpdate.
+func (s *Stage) NeededBefore(rank int) int {
+	n := len(s.Clusters)
+	return max(0, rank+1-min(n, max(1, s.MaxUpdate.RoundDown(n))))
+}
+
 // Approval says who lets a change into a stage.
 type Approval string
 

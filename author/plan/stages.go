@@ -9,41 +9,80 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// never is later than all times of a plan.
+var never = time.Unix(1<<40, 0)
+
 // Order sorts the plans of all clusters by stage, after clusters without a stage, and adds stages to the summaries. A
-// stage waits for the release and the soak of each app in the stage before. Versions that served before do not wait.
+// stage waits for the release and the soak of each app in the stage before, and for its own clusters by maxUpdate.
+// Versions that served before do not wait.
 func Order(all []Plan, f *rollout.Fleet) {
-	order := func(p Plan) int { return f.StageOf(p.Cluster) + 1 } // 0 without a stage
+	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
-	soaked := map[string]time.Time{} // earliest, by stage and app; zero if a cluster cannot take the change
-	for _, p := range all {
-		for i, a := range p.Apps {
-			n := order(p)
-			if n == 0 || a.Change == Gone {
-				continue
-			}
-			s, enters, ends, approval := f.Stages[n-1], p.At, time.Time{}, ""
-			if a.Change == First || a.Change == Release || a.Change == Apply {
-				if at, changes := soaked[fmt.Sprint(n-1, " ", a.App)]; changes {
-					enters = at
+	before := map[string]time.Time{} // earliest times of soaked apps in the stage before
+	for n, s := range f.Stages {
+		soaked := map[string]time.Time{}
+		for app, at := range changed(all, s.Clusters) {
+			var ends []time.Time // of the clusters with lower ranks; clusters without the change are done
+			for rank, cluster := range s.Ranked(app) {
+				p := at[cluster]
+				if p.app == nil {
+					continue
 				}
-				if s.Approve == rollout.ApproveMerge {
-					approval = ", after an approval"
+				enters := p.At
+				if needed := s.NeededBefore(rank) - (rank - len(ends)); p.app.waits() {
+					if enters = rollout.Later(enters, before[app]); needed > 0 {
+						enters = rollout.Later(enters, slices.SortedFunc(slices.Values(ends), time.Time.Compare)[needed-1])
+					}
 				}
-			}
-			if a.Change != Invalid && a.Change != Rejected {
-				p.Apps[i].Enters, p.Apps[i].Summary = enters, fmt.Sprintf("enters stage %d of %d (%s), earliest: %s%s; %s", n,
-					len(f.Stages), s.Name, Moment(enters, p.At), approval, a.Summary)
-				p.Apps[i].delay(enters)
-				if !enters.IsZero() {
-					ends = enters.Add(time.Duration(a.AtLeast) + s.Soak)
-				}
-			}
-			here := fmt.Sprint(n, " ", a.App)
-			if was, known := soaked[here]; !known || ends.IsZero() || !was.IsZero() && ends.After(was) {
-				soaked[here] = ends
+				end := p.app.enter(fmt.Sprintf("enters stage %d of %d (%s)", n+1, len(f.Stages), s.Name), s, p.At, enters)
+				ends, soaked[app] = append(ends, end), rollout.Later(soaked[app], end)
 			}
 		}
+		before = soaked
 	}
+}
+
+type placed struct {
+	At  time.Time // of the plan
+	app *App
+}
+
+// changed returns the changed apps of some clusters, by name and cluster.
+func changed(all []Plan, clusters []string) map[string]map[string]placed {
+	apps := map[string]map[string]placed{}
+	for _, p := range all {
+		for i := range p.Apps {
+			a := &p.Apps[i]
+			if a.Change == Gone || !slices.Contains(clusters, p.Cluster) {
+				continue
+			}
+			if apps[a.App] == nil {
+				apps[a.App] = map[string]placed{}
+			}
+			apps[a.App][p.Cluster] = placed{p.At, a}
+		}
+	}
+	return apps
+}
+
+func (a *App) waits() bool { return a.Change == First || a.Change == Release || a.Change == Apply }
+
+// enter adds a stage to an app's summary and times, and returns the end of the soak.
+func (a *App) enter(text string, s rollout.Stage, now, enters time.Time) time.Time {
+	if a.Change == Invalid || a.Change == Rejected {
+		return never
+	}
+	approval := ""
+	if s.Approve == rollout.ApproveMerge && a.waits() {
+		approval = ", after an approval"
+	}
+	end := enters.Add(time.Duration(a.AtLeast) + s.Soak)
+	if !enters.Before(never) {
+		enters, end = time.Time{}, never
+	}
+	a.Enters, a.Summary = enters, fmt.Sprintf("%s, earliest: %s%s; %s", text, Moment(enters, now), approval, a.Summary)
+	a.delay(enters)
+	return end
 }
 
 // delay moves an app's earliest times to the entry into the stage, or makes the times unknown.

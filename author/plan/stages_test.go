@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestOrder(t *testing.T) {
 	slow, fast := plan.App{App: "shop", Change: plan.Release, AtLeast: plan.Span(25 * time.Minute)}, plan.App{App: "till", Change: plan.Fast}
 	f := &rollout.Fleet{Stages: []rollout.Stage{
 		{Name: "dev", Clusters: []string{"dev"}, Soak: 5 * time.Minute},
-		{Name: "staging", Clusters: []string{"eu", "us"}, Soak: time.Hour},
+		{Name: "staging", Clusters: []string{"eu", "us"}, Soak: time.Hour, MaxUpdate: rollout.Amount{Value: 100, Percent: true}},
 		{Name: "prod", Clusters: []string{"a-prod"}, Approve: rollout.ApproveMerge},
 	}}
 	all := []plan.Plan{
@@ -56,6 +57,60 @@ pay: 3 of 3 (prod), earliest: immediately, after an approval
 shop: 3 of 3 (prod), earliest: 13:40:00 UTC, after an approval
 till: 3 of 3 (prod), earliest: immediately
 `, seen)
+}
+
+// TestOrderByMaxUpdate checks that a cluster enters when enough clusters of lower rank have soaked. Clusters without the change are done, and
+// a cluster that cannot take the change makes the next times unknown.
+func TestOrderByMaxUpdate(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s := rollout.Stage{Name: "prod", Clusters: []string{"a", "b", "c", "d"}, Soak: 5 * time.Minute}
+	ranked := s.Ranked("shop")
+	takes := []time.Duration{10, 20, 40, 80} // minutes, by rank
+	for name, c := range map[string]struct {
+		most    rollout.Amount
+		without int // rank of a cluster without the change, or -1
+		invalid int // rank of a cluster that cannot take the change, or -1
+		want    string
+	}{
+		"all":                   {rollout.Amount{Value: 100, Percent: true}, -1, -1, "0 0 0 0"},
+		"one":                   {rollout.Amount{Value: 1}, -1, -1, "0 15 40 85"},
+		"two":                   {rollout.Amount{Value: 50, Percent: true}, -1, -1, "0 0 15 25"}, // the third after the first, the fourth after the first two
+		"one, a cluster lacks":  {rollout.Amount{Value: 25, Percent: true}, 1, -1, "0 - 15 60"},
+		"two, a cluster lacks":  {rollout.Amount{Value: 2}, 0, -1, "- 0 0 25"},
+		"two, one is invalid":   {rollout.Amount{Value: 2}, -1, 0, "? 0 25 70"},
+		"three, one is invalid": {rollout.Amount{Value: 3}, -1, 1, "0 ? 0 15"},
+	} {
+		s.MaxUpdate = c.most
+		var all []plan.Plan
+		for rank, cluster := range ranked {
+			a := plan.App{App: "shop", Change: plan.Release, AtLeast: plan.Span(takes[rank] * time.Minute)}
+			if rank == c.invalid {
+				a.Change = plan.Invalid
+			}
+			if p := (plan.Plan{Cluster: cluster, At: noon}); rank == c.without {
+				all = append(all, p)
+			} else {
+				p.Apps = []plan.App{a}
+				all = append(all, p)
+			}
+		}
+		plan.Order(all, &rollout.Fleet{Stages: []rollout.Stage{s}})
+		var seen []string
+		for _, cluster := range ranked {
+			for _, p := range all {
+				switch {
+				case p.Cluster != cluster:
+				case len(p.Apps) == 0:
+					seen = append(seen, "-")
+				case p.Apps[0].Enters.IsZero():
+					seen = append(seen, "?")
+				default:
+					seen = append(seen, fmt.Sprint(p.Apps[0].Enters.Sub(noon).Minutes()))
+				}
+			}
+		}
+		compare.CheckNamed(t, name, c.want, strings.Join(seen, " "))
+	}
 }
 
 // TestOrderDelaysSteps checks that an app's steps begin no earlier than the app's entry into the stage, and that a later window stays. The

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -196,8 +195,8 @@ func (p Place) proven(w World, commit string, now time.Time) (c Choice, err erro
 func (p Place) limit(w World, c *Choice, now time.Time) error {
 	stage := p.stage(0)
 	all, before := p.ranked()
-	needed := before - min(len(all), max(1, stage.MaxUpdate.RoundDown(len(all)))) + 1
-	if needed <= 0 {
+	needed := stage.NeededBefore(before)
+	if needed == 0 {
 		return nil
 	}
 	done, first, at, err := p.done(w, all[:before], c.Commit, now)
@@ -227,10 +226,7 @@ func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 
 // ranked returns the stage's clusters in the order in which these take the app's changes, and this cluster's index.
 func (p Place) ranked() (all []string, before int) {
-	rank := func(cluster string) string { return rollout.Digest([]byte(p.App+" "+cluster), 8) }
-	all = slices.SortedFunc(slices.Values(p.stage(0).Clusters), func(a, b string) int {
-		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a, b))
-	})
+	all = p.stage(0).Ranked(p.App)
 	return all, slices.Index(all, p.Cluster)
 }
 
