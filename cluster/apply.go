@@ -97,8 +97,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if another app's newest commit has the object. Equal content of objects that gitrollout
-// never deletes, such as Namespaces, sets "shared" instead.
+// contested returns an error if another app's newest commit has the object. If gitrollout never deletes the object,
+// such as a Namespace, and both apps have equal content, contested returns shared instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {

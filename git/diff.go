@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is a path that differs between two snapshots. A missing path has the zero Entry. A directory in only one gives
-// a Change for each file.
+// Change is a path that differs between two snapshots. A missing path has the zero Entry. If only one snapshot has a
+// directory, each of the directory's files is a Change.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry

@@ -647,7 +647,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	w.commit("its objects", back)
 	w.handOver()
 	compare.CheckNamed(t, "the store's former names, and pods", []any{[]string{"shop"}, 4}, []any{w.stateOf("store").Formerly, w.pods("v1")})
-	// The app till has other objects, so it cannot be the new name of the app store.
+	// App "till" has other objects than app "store", so "store" cannot have been renamed to "till".
 	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",

@@ -16,8 +16,8 @@ import (
 
 var fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
 
-// TestComingFrom checks that the examples in the pages for users of other tools render. The YAML blocks of a page that
-// begin with a path are the files of its repository.
+// TestComingFrom checks that the examples in the pages for users of other tools render. Each YAML block that begins with a path in a
+// comment is a file of the page's example repository.
 func TestComingFrom(t *testing.T) {
 	want := map[string]string{
 		"coming-from-flagger.md":         "podinfo: podinfo 25 pause 50 pause pause, nginx, 1 metric",

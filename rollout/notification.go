@@ -183,7 +183,7 @@ func (s *section) kinds(names []string) error {
 		}
 		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
 			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only),
-				"%s accepts only problems that end, and %q has no end", s.into.Service, name)
+				"%s accepts only events that open an incident, and %q opens none", s.into.Service, name)
 		}
 		s.into.On = append(s.into.On, kind)
 	}

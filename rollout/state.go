@@ -82,7 +82,7 @@ type Entered struct {
 	Place
 }
 
-// Place is an app's place in a change of a file that many apps read.
+// Place names a shared change, which is the content of a file that many apps read, and the app's cohort.
 type Place struct {
 	File   string `json:"file,omitempty"`
 	ID     string `json:"id,omitempty"`     // of the file's content, in short form

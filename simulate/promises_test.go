@@ -772,8 +772,9 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
-		// Pods with routed requests are removed only after the next record. While main's head is unreadable, there is no next record.
-		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // with spoils, only these pods may serve
+		// With a router, surplus pods of the new version are removed only after the next record. While main's head is unreadable,
+		// gitrollout records nothing. With spoils, stable pods may be broken, and only the surplus pods serve.
+		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping with the canary's weight in percent
-// (Mapping.spec.weight). The original has no weight and gets the other requests. Matched requests need a copy with more
-// constraints, which is evaluated first (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings).
-// Query parameters need 1.5.
+// ambassador is Emissary-ingress, formerly Ambassador. A release creates a copy of a Mapping, and sets the canary's
+// weight in the copy (Mapping.spec.weight, in percent). The original has no weight and gets the other requests. Matched
+// requests need a copy with more constraints, which is evaluated first
+// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},

@@ -138,8 +138,8 @@ func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// modify adds the step's headers (HTTPRouteDestination.headers.request). The destination's own changes of these headers
-// end, because Istio removes before setting.
+// modify adds the step's headers (HTTPRouteDestination.headers.request). It deletes the destination's own set and add
+// of these headers, because Istio applies remove first.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return

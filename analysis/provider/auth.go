@@ -62,7 +62,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check refuses a Host header with sigv4, which could send an AWS signature to another address.
+// check refuses settings that exclude each other. With sigv4, a Host header would sign for another host than the
+// address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {

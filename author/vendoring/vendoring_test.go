@@ -312,7 +312,7 @@ func (w *world) has() map[string]string {
 }
 
 // TestUpdate checks that Update fetches a chart from an index, a folder from a Git server, and an artifact and a chart from a registry. A
-// second run writes the same bytes. A locked version stays until Update gets the source's name.
+// second run writes the same bytes. A locked version stays until Update is called with the source's name.
 func TestUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.update("")

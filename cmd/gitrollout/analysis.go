@@ -163,7 +163,7 @@ func (o *templateOptions) instantiate(
 	metrics, err = analysis.Instantiate(find, []analysis.TemplateRef{ref}, values, check)
 	err = cmp.Or(failed, err)
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.Field == "args" {
-		invalid.Fix = "give it by --arg NAME=VALUE; for a hash of pods write --arg NAME=Latest"
+		invalid.Fix = "give it by --arg NAME=VALUE; for a pod template hash, write --arg NAME=Latest"
 	}
 	return metrics, slices.Compact(slices.Sorted(slices.Values(declared))), err
 }

@@ -52,7 +52,7 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// The provider's key signs ID tokens with this algorithm, and tokens name it by this ID.
+// keyID and algorithm are the ID (kid) of the provider's key, and the algorithm with which the key signs ID tokens.
 const keyID, algorithm = "1", "RS256"
 
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {

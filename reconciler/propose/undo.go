@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version with the hash, or the previous one for "": first in the state, then in the recorded versions,
-// newest first.
+// Back finds the version with the hash or, if the hash is empty, the previous version. It looks in the state, and then
+// in the recorded versions from newest to oldest.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},

@@ -27,7 +27,7 @@ type Clone struct {
 // gate has the verb fetch, read or push, and a commit or branch. A push with an error happens if after is set.
 type gate func(verb, object string) (after bool, err error)
 
-// Clone returns a mirror without commits. It calls gate before each request.
+// Clone returns a mirror without commits. The mirror calls gate before each of its requests.
 func (g *Server) Clone(name, branch, cluster string, gate gate) *Clone {
 	return &Clone{
 		Server: g, name: name, branch: branch, cluster: cluster, gate: gate,

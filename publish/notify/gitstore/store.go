@@ -22,7 +22,8 @@ type Store struct {
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It never replaces an unreadable record, perhaps from a newer version.
+// Update implements worker.Options.Update. It never replaces an unreadable record, because a newer gitrollout may have
+// written the record.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
