@@ -168,7 +168,7 @@ func TestRecordsThatDoNotCount(t *testing.T) {
 		}
 	}
 	try(100)
-	c.want("v2", "v1", "waits for staging of stage staging: its record does not count")
+	c.want("v2", "v1", "waits for staging of stage staging: its state branch is unusable")
 	c.prod.recordsNothing(func() { try(10) })
 	held := strings.Fields(c.prod.state().Held.Message)
 	c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: entry\n" +

@@ -255,7 +255,7 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	case err != nil:
 		return e, err
 	case problem != "":
-		return proof{why: problem, hold: "its record does not count"}, nil
+		return proof{why: problem, hold: "its state branch is unusable"}, nil
 	case s.Source == "":
 		return proof{why: "has not deployed the app"}, nil
 	}

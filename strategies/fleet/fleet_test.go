@@ -105,7 +105,7 @@ func TestChoose(t *testing.T) {
 		"a record that does not count": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.problems["staging-us"] = "no answer" }, "c4",
 			"staging-eu of stage staging: has not taken the change | stage staging", ""},
 		"no record counts": {func(w *world, _ *fleet.Place, _ *rollout.State) { w.problems["staging-eu"] = "no answer" }, "c4",
-			"staging-eu of stage staging: no answer | staging-eu of stage staging: its record does not count", ""},
+			"staging-eu of stage staging: no answer | staging-eu of stage staging: its state branch is unusable", ""},
 		"same inputs before": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{Files: "fc2"}, fleet.Inputs{Files: "fc3"}
 		}, "c4", " | ", ""},

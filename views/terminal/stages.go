@@ -98,8 +98,14 @@ func stageLines(stages []string, app status.FleetApp, detail bool, k Look) (line
 		}
 	}
 	for i, text := range texts {
-		if text != "" && slices.Index(texts, text) == i {
-			lines += k.below(4, strings.Join(clusters[text], ", ")+": "+strings.TrimSuffix(text, ": "), dim)
+		if text == "" || slices.Index(texts, text) != i {
+			continue
+		}
+		text = strings.Join(clusters[text], ", ") + ": " + strings.TrimSuffix(text, ": ")
+		if k.Wide { // for scripts: a line for each cluster
+			lines += k.line(span{"    ", plain}, span{text, dim})
+		} else {
+			lines += k.below(4, text, dim)
 		}
 	}
 	return lines
