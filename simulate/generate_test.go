@@ -400,7 +400,7 @@ func randomWorkload(rng *rand.Rand, name string) workloadSource {
 	w.canary = map[string]any{}
 	if rng.IntN(2) == 0 {
 		scaling = "surge"
-		w.canary["abortScaleDownDelaySeconds"], w.canary["scaleDownDelaySeconds"] = rng.IntN(3)*15, rng.IntN(3)*15
+		w.canary["abortScaleDownDelaySeconds"], w.canary["scaleDownDelaySeconds"] = rng.IntN(3)*15, rng.IntN(3)*60
 	}
 	w.canary["scaling"], w.canary["steps"] = scaling, randomSteps(rng, scaling)
 	if scaling == "surge" && rng.IntN(4) == 0 {
@@ -420,7 +420,7 @@ func (w *workloadSource) randomBlueGreen(rng *rand.Rand) {
 	w.services = []string{w.name}
 	w.blueGreen = map[string]any{
 		"activeService": w.name, "autoPromotionEnabled": rng.IntN(2) == 0, "autoPromotionSeconds": rng.IntN(3) * 20,
-		"scaleDownDelaySeconds": rng.IntN(3) * 15, "abortScaleDownDelaySeconds": rng.IntN(3) * 15,
+		"scaleDownDelaySeconds": rng.IntN(3) * 60, "abortScaleDownDelaySeconds": rng.IntN(3) * 15,
 	}
 	if rng.IntN(2) == 0 {
 		w.services = append(w.services, w.name+"-preview")

@@ -114,12 +114,14 @@ func pushInPhase(u *universe, i int) bool {
 
 // pushWhileKept pushes a version while the pods of the previous stable version are kept.
 func pushWhileKept(u *universe, i int) bool {
-	s := u.oracle.states[u.head().apps[i].name]
-	if s.Draining == nil {
-		return false
+	for range u.head().apps { // few apps keep pods, and only for some seconds
+		if u.oracle.states[u.head().apps[i].name].Draining != nil {
+			u.pushAll(i, "pods are kept")
+			return true
+		}
+		i = (i + 1) % len(u.head().apps)
 	}
-	u.pushAll(i, "pods are kept")
-	return true
+	return false
 }
 
 func (u *universe) pushAll(i int, when string) {

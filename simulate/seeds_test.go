@@ -333,11 +333,11 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestWorldsHaveWhatHurts checks that each action of users and scalers happens in at least one of 200 runs. If an
+// TestWorldsHaveWhatHurts checks that each action of users and scalers happens in at least one of 600 runs. If an
 // action never happened, no run would show the errors that this action causes.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fewer than 200 runs lack some events")
+		t.Skip("fewer than 600 runs lack some events")
 	}
 	wanted := []string{
 		"a slip made", "a slip mended", "a document removed", "a document put back", "a document put back with a version",
@@ -355,7 +355,7 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 		}
 	}
 	played := map[string]int{}
-	for i := range 200 {
+	for i := range 600 {
 		l := seedRun{people[i%len(people)], uint64(i/len(people)) + 1}
 		for name, n := range l.outcome().played {
 			played[name] += n
@@ -364,7 +364,7 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 	t.Log(played)
 	for _, name := range wanted {
 		if played[name] == 0 {
-			t.Errorf("%s: not once in 200 runs", name)
+			t.Errorf("%s: not once in 600 runs", name)
 		}
 	}
 }
