@@ -222,15 +222,15 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// Retryable returns the rejection that a retry ends, unless a document is missing: of the head's version, or of an older
-// commit while the head waits for the stage before.
+// Retryable returns the rejection that a retry ends: of the head's version, or of an older commit while the head waits
+// for the stage before. It returns false if a document is missing.
 func Retryable(in Input) (rollout.Rejection, bool) {
 	s, e := in.State, in.Entry
 	if r, is := Rejection(in); is {
 		return r, r.Hash == in.Head.Render.Release()
 	}
-	if s.Phase != rollout.Degraded || s.Held != nil || len(s.Rejected) == 0 || e == nil || e.Open ||
-		e.Held != rollout.HeldStage {
+	waits := e != nil && !e.Open && e.Held == rollout.HeldStage && in.Head.Render != nil
+	if !waits || s.Phase != rollout.Degraded || s.Held != nil || len(s.Rejected) == 0 {
 		return rollout.Rejection{}, false
 	}
 	return s.Rejected[0], true

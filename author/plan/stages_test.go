@@ -59,8 +59,8 @@ till: 3 of 3 (prod), earliest: immediately
 `, seen)
 }
 
-// TestOrderByMaxUpdate checks that a cluster enters when enough clusters of lower rank have soaked. Clusters without the change are done, and
-// a cluster that cannot take the change makes the next times unknown.
+// TestOrderByMaxUpdate checks that a cluster enters when enough clusters of lower rank have soaked. Clusters without the change are done,
+// and a cluster that cannot take the change makes the next times unknown.
 func TestOrderByMaxUpdate(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.Stage{Name: "prod", Clusters: []string{"a", "b", "c", "d"}, Soak: 5 * time.Minute}
@@ -74,7 +74,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 	}{
 		"all":                   {rollout.Amount{Value: 100, Percent: true}, -1, -1, "0 0 0 0"},
 		"one":                   {rollout.Amount{Value: 1}, -1, -1, "0 15 40 85"},
-		"two":                   {rollout.Amount{Value: 50, Percent: true}, -1, -1, "0 0 15 25"}, // the third after the first, the fourth after the first two
+		"two":                   {rollout.Amount{Value: 50, Percent: true}, -1, -1, "0 0 15 25"},
 		"one, a cluster lacks":  {rollout.Amount{Value: 25, Percent: true}, 1, -1, "0 - 15 60"},
 		"two, a cluster lacks":  {rollout.Amount{Value: 2}, 0, -1, "- 0 0 25"},
 		"two, one is invalid":   {rollout.Amount{Value: 2}, -1, 0, "? 0 25 70"},
@@ -87,12 +87,11 @@ func TestOrderByMaxUpdate(t *testing.T) {
 			if rank == c.invalid {
 				a.Change = plan.Invalid
 			}
-			if p := (plan.Plan{Cluster: cluster, At: noon}); rank == c.without {
-				all = append(all, p)
-			} else {
-				p.Apps = []plan.App{a}
-				all = append(all, p)
+			p := plan.Plan{Cluster: cluster, At: noon, Apps: []plan.App{a}}
+			if rank == c.without {
+				p.Apps = nil
 			}
+			all = append(all, p)
 		}
 		plan.Order(all, &rollout.Fleet{Stages: []rollout.Stage{s}})
 		var seen []string

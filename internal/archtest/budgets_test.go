@@ -18,7 +18,7 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {5_075, 82},
-	"author":     {5_400, 90},
+	"author":     {5_420, 90},
 	"call":       {601, 23},
 	"cluster":    {5_260, 90},
 	"cmd":        {7_540, 11},
@@ -27,11 +27,11 @@ var budgets = map[string]budget{
 	"publish":    {4_520, 100},
 	"reconciler": {9_140, 186},
 	"render":     {9_230, 106},
-	"rollout":    {6_670, 560},
+	"rollout":    {6_690, 565},
 	"simulate":   {3_475, 100},
 	"strategies": {9_090, 243},
 	"traffic":    {3_940, 23},
-	"views":      {7_940, 209},
+	"views":      {7_960, 209},
 }
 
 func TestBudgets(t *testing.T) {

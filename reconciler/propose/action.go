@@ -42,10 +42,8 @@ func (a Action) StillAbout(in strategies.Input) error {
 func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
-		if r, is := strategies.Retryable(in); is {
-			return r.Hash
-		}
-		return in.Head.Render.Release()
+		r, _ := strategies.Retryable(in)
+		return cmp.Or(r.Hash, in.Head.Render.Release())
 	case in.State.Stable != nil && (verb == rollout.Restart || verb == rollout.Abort && isWatched(in)):
 		return in.State.Stable.Hash
 	case verb == rollout.Promote && waitsForEntry(in):

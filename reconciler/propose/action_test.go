@@ -388,8 +388,8 @@ func TestRetryWithoutDocument(t *testing.T) {
 	}
 }
 
-// TestRetryOfAnOlderCommit checks that a commit that a stage has rejected can be retried while the head waits for the stage before, and that
-// a retry of the waiting head is refused.
+// TestRetryOfAnOlderCommit checks that a commit that a stage has rejected can be retried while the head waits for the stage before, and
+// that a retry of the waiting head is refused.
 func TestRetryOfAnOlderCommit(t *testing.T) {
 	in := rejected()
 	in.State.Rejected[0].Hash = "h1-older"

@@ -79,7 +79,8 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	return a
 }
 
-// mayTryOlder reports whether an app may have an older commit than the head in flight, or may have rejected such a commit.
+// mayTryOlder reports whether an app may have an older commit than the head in flight, or may have rejected such a
+// commit.
 func mayTryOlder(s rollout.State, head *rollout.Render) bool {
 	isDegraded := s.Phase == rollout.Degraded && s.Held == nil && s.Stable != nil
 	return s.Release != nil || isDegraded && s.Stable.Hash != head.Release()

@@ -176,6 +176,21 @@ func limitsOf(m rollout.Metric) (limits string) {
 	return limits + fmt.Sprintf("failureLimit: %d", m.FailureLimit)
 }
 
+func rejectedOf(in strategies.Input) *Rejected {
+	r, is := strategies.Retryable(in)
+	if !is {
+		return nil
+	}
+	rejected := &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+	if in.Head.Render.Release() == r.Hash {
+		rejected.Images = in.Head.Render.Images()
+	}
+	if c := in.Head.Render.Commit; c.ID == r.Commit {
+		rejected.Author, rejected.Subject = c.Author, c.Subject
+	}
+	return rejected
+}
+
 // Of returns an app's state. proposals' keys are existing branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
@@ -192,15 +207,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Reason = cmp.Or(a.Reason, "the objects applied last stay, and new commits are not applied while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(in, s.Release), releaseOf(in, s.Stable), releaseOf(in, strategies.Coming(in))
-	if r, is := strategies.Retryable(in); is {
-		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
-		if in.Head.Render.Release() == r.Hash {
-			a.Rejected.Images = in.Head.Render.Images()
-		}
-		if c := in.Head.Render.Commit; c.ID == r.Commit {
-			a.Rejected.Author, a.Rejected.Subject = c.Author, c.Subject
-		}
-	} else if a.Coming != nil && s.Phase == rollout.Degraded {
+	if a.Rejected = rejectedOf(in); a.Rejected == nil && a.Coming != nil && s.Phase == rollout.Degraded {
 		a.Reason = "" // the rejected version left Git
 	}
 	if in.Head.Render != nil {
