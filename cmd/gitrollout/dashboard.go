@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -9,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +21,7 @@ import (
 
 	"gitrollout.dev/gitrollout/publish/serve"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
@@ -111,7 +115,7 @@ hold, abort, retry, undo and restart: each action is a commit under their name.
 	}
 	c.options.register(cmd)
 	cmd.Flags().DurationVar(&c.every, "refresh", 5*time.Second, "time between looks at Git")
-	cmd.AddCommand(newDashboardToken(s))
+	cmd.AddCommand(newDashboardExport(s), newDashboardToken(s))
 	return cmd
 }
 
@@ -125,6 +129,97 @@ func newDashboardToken(s streams) *cobra.Command {
 			return s.say("for the person:               " + token + "\nfor the --dashboard-tokens file: " + digest)
 		},
 	}
+}
+
+func newDashboardExport(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export DIR",
+		Short: "Write the pages to a folder, to open them without a server",
+		Long: `Write the pages to the folder DIR, from which they open without a server: as a website,
+or to attach the page of an app, app-NAME.html, to a postmortem. DIR is new, empty, or
+an earlier export, which is replaced.
+
+They show what the dashboard shows without a sign-in, and cannot act. Ages are as of
+the newest commit on the state branch. The same commits give the same files, except
+for pods, which are from the cluster if that can be reached.`,
+		Example: `  gitrollout dashboard export site`,
+		Args:    exactlyOne("folder"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return exportDashboard(cmd.Context(), args[0], s) },
+	}
+}
+
+func exportDashboard(ctx context.Context, dir string, s streams) error {
+	dir, err := filepath.Abs(dir)
+	if err = cmp.Or(err, checkExport(dir)); err != nil {
+		return err
+	}
+	w, err := openWorld(ctx, &s.source, s)
+	if err == nil && w.State == nil {
+		err = fmt.Errorf("nothing to export: there is no state branch %s", w.Config().StateBranch)
+	}
+	if err == nil {
+		err = tryConnect(ctx, w, nil, s)
+	}
+	if err != nil {
+		return err
+	}
+	w.Command = func(line string) string { return line } // without this command's flags, as gitrollout run
+	tip, state := w.Tip.Tree.Commit(), w.State.Commit()
+	l, err := w.Listing(ctx, nil, state.When)
+	board := dashboard.NewBoard(w.Cluster, "")
+	board.Staged.Store(w.Tip.Fleet != nil)
+	if err = cmp.Or(err, board.Show(state.When, l.Note, l.Apps, nil)); err != nil {
+		return err
+	}
+	records := dashRecords(s.source, &adapters.Repository{Repo: w.Repo}, s)
+	records.Session, records.Now = w, func() time.Time { return state.When }
+	server, err := (&dashOptions{}).server(records, board)
+	if err != nil {
+		return err
+	}
+	apps := rollout.Count(len(l.Apps), "app")
+	pages, err := slowly(s, "reading the history of "+apps, func() (map[string][]byte, error) {
+		return server.Export(ctx, fmt.Sprintf("%s at %s, state %s", w.Branch, tip.Short(), state.Short()), state.When)
+	})
+	if err == nil {
+		err = replaceExport(dir, pages)
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(filepath.Join(dir, "index.html") + " shows " + apps + "\n")
+}
+
+// exportMark is a file that each export has.
+const exportMark = ".gitrollout-export"
+
+// checkExport refuses a folder with files that no export wrote.
+func checkExport(dir string) error {
+	entries, err := os.ReadDir(dir)
+	isMark := func(e os.DirEntry) bool { return e.Name() == exportMark }
+	isOther := func(e os.DirEntry) bool { return !isMark(e) && filepath.Ext(e.Name()) != ".html" }
+	if err != nil && !errors.Is(err, os.ErrNotExist) || slices.ContainsFunc(entries, isOther) ||
+		len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
+		return usagef("%s has other files than an earlier export: name a new or an empty folder", dir)
+	}
+	return nil
+}
+
+func replaceExport(dir string, pages map[string][]byte) error {
+	next := dir + ".new"
+	err := cmp.Or(os.MkdirAll(filepath.Dir(next), 0o755), os.Mkdir(next, 0o755))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(next) }() // exists only after an error
+	pages[exportMark] = nil
+	for file, page := range pages {
+		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))
+	}
+	if err = cmp.Or(err, checkExport(dir)); err != nil { // again: reading may have taken minutes
+		return err
+	}
+	return cmp.Or(os.RemoveAll(dir), os.Rename(next, dir))
 }
 
 type dashCommand struct {

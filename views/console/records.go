@@ -24,8 +24,9 @@ import (
 
 // Records reads Git for the dashboard, and pushes actions without delaying the reconciler (Repo.Beside).
 type Records struct {
-	Options        // Repo is the reconciler's mirror
-	Only    string // the app that Fleet reads; "" for all
+	Options          // Repo is the reconciler's mirror
+	Only    string   // the app that Fleet reads; "" for all
+	Session *Session // read by all methods but Fleet; nil for Git's newest commits at each call
 	// Believe and BelievePeer check state branches for Fleet, as in reconciler.Options.
 	Believe     func(head source.Snapshot) error
 	BelievePeer func(cluster string, head source.Snapshot) error
@@ -60,6 +61,9 @@ const (
 
 // open gives each caller a Session, so that none waits for others' renders and pushes.
 func (r *Records) open(ctx context.Context) (*Session, error) {
+	if r.Session != nil {
+		return r.Session, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.world

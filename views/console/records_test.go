@@ -141,3 +141,24 @@ func TestRendersHoldNoLock(t *testing.T) {
 		compare.CheckNamed(t, name+", and builds without the lock", []any{1, true, builds}, []any{len(d.Objects), builds > 0, free})
 	}
 }
+
+// TestRecordsOfASession checks that Records with a Session read the session's commits, also after newer commits.
+func TestRecordsOfASession(t *testing.T) {
+	repo := gittest.New(t)
+	commit := repo.CommitFiles("app", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/kustomization.yaml": "resources: []\n"})
+	state := rollout.State{App: "shop", Path: "apps/shop", Serial: 1, Phase: rollout.Healthy, Source: commit,
+		Stable: &rollout.Release{Hash: "h1-1", Commit: commit, Author: "Ann <ann@example.com>"}}
+	w := worldOf(t, repo, state)
+	inputOf(t, w, "shop")
+	state.Serial, state.Stable = 2, &rollout.Release{Hash: "h1-2", Commit: commit, Author: "Ann <ann@example.com>"}
+	record(t, repo, state, "state")
+	for _, r := range []*Records{{Options: w.Options, Session: w}, {Options: w.Options}} {
+		h, err := r.History(t.Context(), "shop")
+		must(t, err)
+		newest := rollout.Hash("h1-1")
+		if r.Session == nil {
+			newest = "h1-2"
+		}
+		compare.Check(t, newest, h.Releases[0].Hash)
+	}
+}

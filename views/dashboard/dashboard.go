@@ -164,12 +164,19 @@ func (s *Server) page(name string) http.HandlerFunc {
 		if staged && r.URL.Path == "/" {
 			page = "stages"
 		}
-		s.render(w, page+".html", struct {
-			Cluster, App    string
-			Missing, Staged bool
-			Near            []string
-		}{s.Board.Cluster, app, missing, staged, near})
+		s.render(w, page+".html", view{Cluster: s.Board.Cluster, App: app, Missing: missing, Staged: staged, Near: near,
+			Script: page, Home: "/", List: "/apps"})
 	}
+}
+
+// view is a page's data, without the data that its script reads.
+type view struct {
+	Cluster, App    string
+	Missing, Staged bool
+	Near            []string
+	Script          string         // "" for none
+	Home, List      string         // addresses of the first page, and of the list of apps
+	Export          map[string]any // nil if live
 }
 
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {

@@ -106,7 +106,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// This page opens the dashboard: browsers send no Strict cookie after a redirect.
-	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster})
+	s.render(w, "signedin.html", view{Cluster: s.Board.Cluster})
 }
 
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {

@@ -40,11 +40,12 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 		defer z.Close()
 		body = z
 	}
-	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"))) // fails only if the connection is closed
+	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords)) // fails only if the connection is closed
 }
 
-// urgent returns the apps with all words of q: first apps that need a user's action, then apps that move or wait.
-func urgent(f status.Fleet, q string) status.Fleet {
+// urgent returns the apps with all words of q, with at most "most" records: first apps that need a user's action, then
+// apps that move or wait.
+func urgent(f status.Fleet, q string, most int) status.Fleet {
 	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {
 		text := ""
@@ -65,7 +66,7 @@ func urgent(f status.Fleet, q string) status.Fleet {
 	slices.SortStableFunc(f.Apps, func(a, b status.FleetApp) int { return ranks[b.App] - ranks[a.App] })
 	n := slices.IndexFunc(f.Apps, func(a status.FleetApp) bool {
 		records += sizes[a.App]
-		return records > maxRecords
+		return records > most
 	})
 	if n > 0 {
 		more := fmt.Sprintf("only the %d most urgent apps of %d are listed: search for others", n, len(f.Apps))

@@ -1,7 +1,7 @@
 // The view of one app. Each part is made again only if what it shows has changed,
 // so that what somebody is reading or copying stays.
-import { $, h, ago, dotted, images, left, live, note, paths, phaseOf, person, short, span, commitLink, keys, ask, me,
-  store } from './common.js';
+import { $, h, ago, dotted, exported, images, left, live, note, paths, phaseOf, person, short, span, commitLink, keys,
+  ask, me, store } from './common.js';
 import { amount, overTime, measured, weighed } from './charts.js';
 
 const name = document.body.dataset.app;
@@ -25,6 +25,7 @@ function part(id, data, build) {
 // later asks the server for its content each time it is opened. The element is made once, so that it stays open.
 const kept = {};
 function later(address, title, build) {
+  if (exported) return title;
   const body = (...children) => d.lastChild.replaceChildren(...children.flat(9).filter(Boolean));
   const d = kept[address] ||= h('details', { 'data-key': address, ontoggle: async () => {
     if (!d.open) return;
@@ -142,7 +143,7 @@ function widthOf() {
 
 function workload(w) {
   const full = w.fullWeight || 100;
-  const samples = (app.samples || {})[w.workload] || [];
+  const samples = (!exported && (app.samples || {})[w.workload]) || []; // an export has only one moment
   return h('section', { class: 'card', 'aria-label': w.workload },
     h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
     w.strategy + (w.unread ? ', not observed' : ', ' + w.ready + '/' + ((w.revisions || []).reduce((n, r) => n + r.desired, 0)
@@ -261,7 +262,7 @@ function draw() {
   part('pods', (app.workloads || []).map((w) => [w.workload, w.revisions]), () => (app.workloads || []).map(pods));
   part('analyses', [app.analyses, app.metrics, app.links, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
-  part('objects', name, objects);
+  if (!exported) part('objects', name, objects);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
     app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
   const what = JSON.stringify(version.slice(1, 4));
@@ -325,11 +326,12 @@ const objects = () => h('section', { class: 'card', 'aria-labelledby': 'objects-
       h('pre', { tabindex: 0 }, o.text)))]));
 
 function past(d) {
+  const releases = d.releases || [];
   links = d.links || {};
   return h('section', { class: 'card', 'aria-labelledby': 'history-title' },
     h('h2', { id: 'history-title' }, 'History'),
-    d.releases.length === 0 && h('p', { class: 'dim' }, 'No release is on record yet.'),
-    d.releases.map((r) => h('details', { 'data-key': 'release ' + r.hash + r.started }, h('summary', {},
+    releases.length === 0 && h('p', { class: 'dim' }, 'No release is on record yet.'),
+    releases.map((r) => h('details', { 'data-key': 'release ' + r.hash + r.started }, h('summary', {},
       h('span', { class: 'verdict ' + (outcomes[r.outcome] || '') },
         r.outcome === 'inFlight' ? 'in flight' : r.outcome), ' ', r.subject || short(r.commit),
       h('span', { class: 'dim' }, ' · ' + person(r.author) + ' · ', ago(r.started),
@@ -391,7 +393,7 @@ function explainAct() {
   $('act-what').textContent = [endsWatch(verb) ? 'It ends the watch, and the version stays.' : means[verb], effect(verb, form.get('through') || form.get('off')),
     'It becomes a commit by ' + who.name + ' <' + who.email + '>.'].filter(Boolean).join(' ');
 }
-$('act-form').addEventListener('change', explainAct);
+$('act-form')?.addEventListener('change', explainAct);
 
 function openAct(verb) {
   const title = verb[0].toUpperCase() + verb.slice(1) + ' ' + name;
@@ -422,7 +424,7 @@ function openAct(verb) {
   $('act').showModal();
 }
 
-$('act-form').addEventListener('submit', async (e) => {
+$('act-form')?.addEventListener('submit', async (e) => {
   e.preventDefault();
   const verb = $('act').dataset.verb;
   const { release } = app.actions.find((a) => a.verb === verb) || {};
@@ -442,7 +444,7 @@ $('act-form').addEventListener('submit', async (e) => {
 });
 
 // Back to the list as it was filtered.
-$('back').href = store.get('fleet') || '/';
+$('back').href = store.get('fleet') || $('back').href;
 keys({ Escape: () => $('back').click() });
 let resized = 0;
 addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(draw, 150); });

@@ -24,9 +24,13 @@ export function h(name, attributes, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
+// An export's page has the server's answers by path, and the time of their commit. Its pages are files.
+export const exported = JSON.parse($('exported')?.textContent || 'null');
+export const pageOf = (app) => (exported ? 'app-' + encodeURIComponent(app) + '.html' : '/apps/' + encodeURIComponent(app));
+
 // The server's clock: countdowns are right on a machine whose clock is not.
 let skew = 0;
-export const now = () => Date.now() + skew;
+export const now = () => (exported ? Date.parse(exported.at) : Date.now() + skew);
 export const setNow = (at) => { skew = Date.parse(at) - Date.now(); };
 
 export function span(seconds) {
@@ -87,6 +91,10 @@ export const lost = 'connection lost, trying again';
 // live keeps a stream open while the page can be seen, and says how it is.
 // Browsers allow six connections to a host: hidden tabs give theirs back.
 export function live(query, handlers) {
+  if (exported) {
+    handlers[query.app ? 'app' : 'reset'](exported.answers['/api/v1/events?' + new URLSearchParams(query)]);
+    return;
+  }
   let source = null;
   let last = '';
   const open = () => {
@@ -122,6 +130,7 @@ export function note(text) {
 
 // ask sends a request and returns its JSON; what the server says is the error.
 export async function ask(method, path, body, headers) {
+  if (exported) return exported.answers[path];
   const response = await fetch(path, {
     method, headers: { ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers },
       body: body && JSON.stringify(body),
@@ -134,6 +143,7 @@ export async function ask(method, path, body, headers) {
 
 // me is who is signed in, and what they may do with an app.
 export async function me(app) {
+  if (exported) return { may: [] };
   const who = await ask('GET', '/api/v1/me' + (app ? '?app=' + encodeURIComponent(app) : ''));
   if (!who.actions) return who;
   $('signin-oidc').hidden = !who.oidc;
@@ -144,7 +154,7 @@ export async function me(app) {
   return who;
 }
 
-$('signin-form').addEventListener('submit', async (e) => {
+$('signin-form')?.addEventListener('submit', async (e) => {
   e.preventDefault();
   $('signin-error').textContent = '';
   try {
@@ -178,3 +188,9 @@ const keeper = (place) => ({
 });
 export const store = keeper(() => sessionStorage);
 export const lasting = keeper(() => localStorage);
+
+// remember puts the chosen filters into the page's address. Some browsers forbid that for files.
+export function remember(filters) {
+  try { history.replaceState(null, '', location.pathname + (filters.size ? '?' + filters : '')); } catch { /* not kept */ }
+  store.set('fleet', location.pathname + location.search);
+}

@@ -1,7 +1,7 @@
 // The fleet view: one row for each app, by default the most urgent app first. Rows are
 // made once and changed in place; rows outside the screen have no layout.
 import { $, h, ago, dotted, images, left, live, note, paths, phases, phaseOf, short, keys, lasting, me,
-  store } from './common.js';
+  pageOf, remember, store } from './common.js';
 
 const order = Object.keys(phases); // most urgent first
 const urgent = [...order.slice(0, 3), 'held', ...order.slice(3, -1), 'Unknown', 'Healthy'];
@@ -54,7 +54,7 @@ function fill(app) {
   asked.style.left = 'min(' + (row.weight || 0) + '%, calc(100% - 2px))';
   const starred = favourites.has(row.app);
   app.el.dataset.phase = row.phase;
-  app.el.replaceChildren(h('a', { class: 'row', href: '/apps/' + encodeURIComponent(row.app) },
+  app.el.replaceChildren(h('a', { class: 'row', href: pageOf(row.app) },
     h('span', { class: 'what' }, h('span', { class: 'name' }, row.app), ' ', images(row.images),
       h('span', { class: 'sub' }, dotted(row.subject, row.author, row.since && ago(row.since),
         row.commit && h('span', { class: 'mono' }, short(row.commit))),
@@ -208,8 +208,7 @@ function apply() {
   if (filter.show.size) q.set('show', [...filter.show].join(','));
   if (filter.ns) q.set('ns', filter.ns);
   if (filter.sort !== 'urgency') q.set('sort', filter.sort);
-  history.replaceState(null, '', location.pathname + (q.size ? '?' + q : ''));
-  store.set('fleet', location.pathname + location.search);
+  remember(q);
 }
 
 // changes shows the shared changes. A click shows a change's apps.

@@ -1,5 +1,6 @@
 // The view of all stages: a row for each app and a column for each stage. The server sorts and searches.
-import { $, h, ago, dotted, images, keys, linked, lost, me, note, paths, phaseOf, setNow, short, store } from './common.js';
+import { $, h, ago, dotted, exported, images, keys, linked, lost, me, note, pageOf, paths, phaseOf, remember, setNow,
+  short, store } from './common.js';
 
 const here = document.querySelector('.cluster').textContent;
 const every = 10000; // milliseconds between questions, while the page can be seen
@@ -51,7 +52,7 @@ function row(app, stages, all) {
   const records = stages.map((s) => (app.stages[s] || []));
   const name = app.app;
   const link = records.flat().some((r) => r.cluster === here)
-    && h('a', { href: '/apps/' + encodeURIComponent(name), onclick: () => store.set('app', name) }, name);
+    && h('a', { href: pageOf(name), onclick: () => store.set('app', name) }, name);
   return h('tr', { role: 'row' }, h('th', { role: 'rowheader', scope: 'row' }, link || name),
     stages.map((s, i) => cell(s, records[i], all)));
 }
@@ -82,9 +83,19 @@ function show(fleet) {
   store.set('app', '');
 }
 
+// found searches an export, where no server does. A row's text and its stages have to contain each word.
+function found() {
+  const fleet = exported.answers['/api/v1/fleet'], words = $('q').value.toLowerCase().split(/\s+/);
+  return { ...fleet, apps: (fleet.apps || []).filter((app) => {
+    const text = [row(app, fleet.stages, fleet.notes || []).textContent, ...Object.keys(app.stages)].join(' ').toLowerCase();
+    return words.every((w) => text.includes(w));
+  }) };
+}
+
 // look asks for news. Only the answer to the last question counts.
 async function look() {
   clearTimeout(timer);
+  if (exported) { show(found()); note(notes); return; }
   if (document.hidden) return;
   const mine = ++turn;
   try {
@@ -108,8 +119,7 @@ async function look() {
 
 function search(text) {
   $('q').value = text;
-  history.replaceState(null, '', location.pathname + (text ? '?' + new URLSearchParams({ q: text }) : ''));
-  store.set('fleet', location.pathname + location.search);
+  remember(new URLSearchParams(text && { q: text }));
   tag = '';
   turn++; // an answer on its way is to the last search
   clearTimeout(timer);

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestDashboardExport checks the command from Git alone: two exports have the same bytes, an export replaces an earlier export, and a
+// folder with other files is refused and stays. A repository without state is an error, and leaves no folder.
+func TestDashboardExport(t *testing.T) {
+	repo, parent := fleetRepo(t, 2), t.TempDir()
+	export := func(url, dir string) (code int, said string) {
+		var errs bytes.Buffer
+		code = run(t.Context(), []string{"dashboard", "export", dir, "--repo", url, "--cluster", "prod", "--kubeconfig",
+			filepath.Join(parent, "none")}, nil, io.Discard, &errs)
+		return code, errs.String()
+	}
+	files := func(dir string) map[string]string {
+		t.Helper()
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		all := map[string]string{}
+		for _, e := range entries {
+			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			must(t, err)
+			all[e.Name()] = string(text)
+		}
+		return all
+	}
+	first, second := filepath.Join(parent, "new", "first"), filepath.Join(parent, "second")
+	must(t, os.Mkdir(second, 0o755))
+	for _, dir := range []string{first, second, first} {
+		if code, said := export(repo.Bare, dir); code != 0 {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+	}
+	written := files(first)
+	compare.Check(t, written, files(second))
+	compare.Check(t, 4, len(written))
+	compare.Contains(t, written["index.html"], "as of 2001-09-09 01:46:40 UTC", "app-0001")
+	compare.Contains(t, written["app-app-0000.html"], `"subject":"first"`, "shown from Git alone", `"command":"gitrollout `)
+	if strings.Contains(written["app-app-0000.html"], repo.Bare) {
+		t.Error("a page shows the repository's path on this machine")
+	}
+
+	must(t, os.Remove(filepath.Join(second, exportMark)))
+	must(t, os.WriteFile(filepath.Join(first, "notes.txt"), []byte("mine"), 0o600))
+	empty := gittest.New(t)
+	empty.CommitFiles("first", map[string]string{rollout.ConfigPath("prod"): configOf("fleet", "- path: apps/*")})
+	for _, c := range []struct {
+		url, dir, want string
+		code           exitCode
+	}{
+		{repo.Bare, first, "has other files than an earlier export", exitUsage},
+		{repo.Bare, second, "has other files than an earlier export", exitUsage},
+		{repo.Bare, filepath.Join(first, "notes.txt"), "has other files than an earlier export", exitUsage},
+		{empty.Bare, filepath.Join(parent, "third"), "nothing to export: there is no state branch gitrollout/state/prod", exitFailed},
+	} {
+		code, said := export(c.url, c.dir)
+		compare.Check(t, c.code, exitCode(code))
+		compare.Contains(t, said, c.want)
+	}
+	compare.Check(t, "mine", files(first)["notes.txt"])
+	entries, err := os.ReadDir(parent)
+	must(t, err)
+	compare.Check(t, 2, len(entries)) // new and second: no temporary folder stays
+}
