@@ -120,37 +120,27 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
-	set := func(key, value string) {
-		if value != "" {
-			f.Set(key, value)
-		}
-	}
 	f.Set("EndTime", now.UTC().Format(time.RFC3339))
 	f.Set("StartTime", now.Add(-duration(c.Interval, 5*time.Minute)).UTC().Format(time.RFC3339))
-	for i, q := range c.Queries {
-		at := fmt.Sprintf("MetricDataQueries.member.%d.", i+1)
-		set(at+"Id", q.ID)
-		set(at+"Expression", q.Expression)
-		set(at+"Label", q.Label)
-		set(at+"Period", string(q.Period))
-		if q.ReturnData != nil {
-			set(at+"ReturnData", strconv.FormatBool(*q.ReturnData))
-		}
-		if q.MetricStat == nil {
-			continue
-		}
-		at += "MetricStat."
-		set(at+"Stat", q.MetricStat.Stat)
-		set(at+"Period", string(q.MetricStat.Period))
-		set(at+"Unit", q.MetricStat.Unit)
-		set(at+"Metric.Namespace", q.MetricStat.Metric.Namespace)
-		set(at+"Metric.MetricName", q.MetricStat.Metric.MetricName)
-		for j, d := range q.MetricStat.Metric.Dimensions {
-			set(fmt.Sprintf("%sMetric.Dimensions.member.%d.Name", at, j+1), d.Name)
-			set(fmt.Sprintf("%sMetric.Dimensions.member.%d.Value", at, j+1), d.Value)
-		}
-	}
+	queries, _ := rollout.Plain(c.Queries) // cannot fail
+	addParameters(f, "MetricDataQueries", queries)
 	return f
+}
+
+// addParameters adds a value's parameters as AWS' query protocol names them: A.member.1.B for a field b in a list a.
+func addParameters(f url.Values, name string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for field, sub := range v {
+			addParameters(f, name+"."+strings.ToUpper(field[:1])+field[1:], sub)
+		}
+	case []any:
+		for i, sub := range v {
+			addParameters(f, fmt.Sprintf("%s.member.%d", name, i+1), sub)
+		}
+	default:
+		f.Set(name, fmt.Sprint(v))
+	}
 }
 
 type cloudWatchMessage struct {
