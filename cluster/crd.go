@@ -37,9 +37,8 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 }
 
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
-	conditions, _ := o.Map("status")["conditions"].([]any)
-	for _, c := range conditions {
-		if c, _ := c.(map[string]any); c["type"] == kind && c["status"] == status {
+	for _, c := range o.Maps("status", "conditions") {
+		if c["type"] == kind && c["status"] == status {
 			message, _ = c["message"].(string)
 			return rollout.OneLine(message), true
 		}

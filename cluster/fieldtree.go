@@ -202,14 +202,7 @@ func writerOf(object map[string]any) string {
 }
 
 func managedEntries(object map[string]any) []map[string]any {
-	list, _ := rollout.Object(object).Map("metadata")["managedFields"].([]any)
-	out := make([]map[string]any, 0, len(list))
-	for _, e := range list {
-		if entry, ok := e.(map[string]any); ok {
-			out = append(out, entry)
-		}
-	}
-	return out
+	return rollout.Object(object).Maps("metadata", "managedFields")
 }
 
 // fingerprint digests owned fields with values, to detect other managers' changes.

@@ -94,12 +94,9 @@ func imageChanges(from, to Object) (changes []ImageChange) {
 }
 
 func images(o Object, list string) map[string]string {
-	containers, _ := o.Map("spec", "template", "spec")[list].([]any)
-	found := make(map[string]string, len(containers))
-	for _, c := range containers {
-		if m, ok := c.(map[string]any); ok {
-			found[text(m, "name")] = text(m, "image")
-		}
+	found := map[string]string{}
+	for _, container := range o.Maps("spec", "template", "spec", list) {
+		found[text(container, "name")] = text(container, "image")
 	}
 	return found
 }

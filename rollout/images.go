@@ -14,9 +14,7 @@ func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
 		for _, list := range []string{"containers", "initContainers"} {
-			containers, _ := w.Map("spec", "template", "spec")[list].([]any)
-			for _, c := range containers {
-				container, _ := c.(map[string]any)
+			for _, container := range w.Maps("spec", "template", "spec", list) {
 				if image := Printable(text(container, "image")); image != "" && !slices.Contains(all, image) {
 					all = append(all, image)
 				}

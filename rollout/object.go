@@ -90,6 +90,18 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
+// Maps returns the maps in the list at a path.
+func (o Object) Maps(path ...string) (all []map[string]any) {
+	last := len(path) - 1
+	list, _ := o.Map(path[:last]...)[path[last]].([]any)
+	for _, v := range list {
+		if m, is := v.(map[string]any); is {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // Set sets the value at a path, and creates missing maps.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)

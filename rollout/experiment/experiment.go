@@ -243,23 +243,18 @@ func (t Template) Ports() (ports []any) {
 			ref.Name = c.PingPong.PingService
 		}
 		for _, o := range t.Others {
-			if ports, ok := o.Copy().Map("spec")["ports"].([]any); ok && o.Ref() == ref && len(ports) > 0 {
-				for _, p := range ports {
-					if port, ok := p.(map[string]any); ok {
-						delete(port, "nodePort")
-					}
+			spec := rollout.Object(o.Copy().Map("spec"))
+			if ports, _ := spec["ports"].([]any); o.Ref() == ref && len(ports) > 0 {
+				for _, port := range spec.Maps("ports") {
+					delete(port, "nodePort")
 				}
 				return ports
 			}
 		}
 	}
-	containers, _ := t.From.Map("spec", "template", "spec")["containers"].([]any)
 	seen := map[string]bool{}
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
-		declared, _ := container["ports"].([]any)
-		for _, p := range declared {
-			port, _ := p.(map[string]any)
+	for _, container := range t.From.Maps("spec", "template", "spec", "containers") {
+		for _, port := range rollout.Object(container).Maps("ports") {
 			number, ok := port["containerPort"].(int64)
 			if !ok {
 				continue

@@ -70,11 +70,8 @@ func EachReference(v any, f func(field, kind, name string)) {
 			case key == "serviceAccountName":
 				add(key, "ServiceAccount", v[key])
 			case key == "imagePullSecrets":
-				list, _ := v[key].([]any)
-				for _, s := range list {
-					if m, is := s.(map[string]any); is {
-						add(key, "Secret", m["name"])
-					}
+				for _, secret := range rollout.Object(v).Maps(key) {
+					add(key, "Secret", secret["name"])
 				}
 			}
 			EachReference(v[key], f)
