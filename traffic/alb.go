@@ -193,9 +193,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 			if name == rollout.MatchRoute { // several Rollouts may have one
 				name = r.Name + "-" + name
 			}
-			if i > 0 {
-				name = fmt.Sprintf("%s-%d", name, i)
-			}
+			name = numbered(name, i)
 			if err := c.free(o, object, name, r); err != nil {
 				return err
 			}

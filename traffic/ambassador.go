@@ -90,10 +90,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 			if !possible {
 				continue
 			}
-			suffix := managed.Name
-			if made > 0 {
-				suffix = fmt.Sprintf("%s-%d", managed.Name, made)
-			}
+			suffix := numbered(managed.Name, made)
 			made++
 			if err := generate(suffix, func(spec map[string]any) { maps.Copy(spec, both) }); err != nil {
 				return err

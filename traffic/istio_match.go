@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -29,10 +28,7 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 		if err != nil {
 			return nil, err
 		}
-		out["name"], out["match"] = m.Name, combined
-		if n := made[m.Name]; n > 0 {
-			out["name"] = fmt.Sprintf("%s-%d", m.Name, n)
-		}
+		out["name"], out["match"] = numbered(m.Name, made[m.Name]), combined
 		made[m.Name]++
 		routes = append(routes, out)
 	}

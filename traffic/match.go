@@ -184,6 +184,14 @@ func combine(
 	return combined, nil
 }
 
+// numbered returns the name for 0, name-1 for 1 and so on.
+func numbered(name string, n int) string {
+	if n == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, n)
+}
+
 // Managed returns the managed routes after the steps, by precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute

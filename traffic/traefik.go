@@ -201,8 +201,9 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[str
 	delete(spec, "weight")
 	to["percent"] = int64(*route.Mirror)
 	spec["mirrors"] = []any{to}
-	name := e.Name + "-" + route.Name
-	for n := 1; ; n++ {
+	name := ""
+	for n := 0; ; n++ {
+		name = numbered(e.Name+"-"+route.Name, n)
 		i := slices.IndexFunc(e.mirrors, func(m rollout.Object) bool { return m.Name() == name })
 		if i < 0 {
 			break
@@ -210,7 +211,6 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[str
 		if reflect.DeepEqual(e.mirrors[i].Map("spec", "mirroring"), spec) {
 			return name, nil
 		}
-		name = fmt.Sprintf("%s-%s-%d", e.Name, route.Name, n)
 	}
 	object := rollout.Object{
 		"apiVersion": e.weighted.APIVersion(), "kind": "TraefikService",
