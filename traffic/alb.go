@@ -73,7 +73,7 @@ func (c *albConfig) overlay(o *Objects, r Route) error {
 		ref := ingressRef(r.Namespace, named.name)
 		object, ok := o.Edit(ref)
 		if !ok {
-			return missing(named.field, ref.Kind, ref.Namespace, ref.Name)
+			return missing(named.field, ref)
 		}
 		if err := c.split(o, object, r); err != nil {
 			return err

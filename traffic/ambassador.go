@@ -36,7 +36,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 		ref := rollout.Ref{Group: ambassadorGroup, Kind: "Mapping", Namespace: r.Namespace, Name: name}
 		base, ok := o.Edit(ref)
 		if !ok {
-			return missing(fmt.Sprintf("mappings[%d]", i), "Mapping", r.Namespace, name)
+			return missing(fmt.Sprintf("mappings[%d]", i), ref)
 		}
 		if err := o.Claim(ref, "spec.service", r); err != nil {
 			return err

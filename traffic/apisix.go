@@ -42,7 +42,7 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 	ref := c.watched(r.Namespace)[0]
 	object, ok := o.Edit(ref)
 	if !ok {
-		return missing("route.name", "ApisixRoute", r.Namespace, c.Route.Name)
+		return missing("route.name", ref)
 	}
 	rules := list(object.Map("spec")["http"])
 	chosen, err := c.chosen(ref, rules, r)

@@ -74,7 +74,7 @@ func (c *fakeConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict 
 func (c *fakeConfig) overlay(o *Objects, r Route) error {
 	object, ok := o.Edit(c.ref(r.Namespace))
 	if !ok {
-		return missing("switch", "Switch", r.Namespace, c.Switch)
+		return missing("switch", c.ref(r.Namespace))
 	}
 	set(object, int64(r.Weight), "spec", "share")
 	return nil

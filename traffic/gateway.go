@@ -82,7 +82,7 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	for i, ref := range c.watched(r.Namespace) {
 		object, ok := o.Edit(ref)
 		if !ok {
-			return missing(routes[i].field, ref.Kind, ref.Namespace, ref.Name)
+			return missing(routes[i].field, ref)
 		}
 		if err := gatewayRules(o, object, ref, r); err != nil {
 			return err

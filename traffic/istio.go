@@ -124,7 +124,7 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
 	if !ok {
-		return "", missing("destinationRule.name", "DestinationRule", route.Namespace, r.Name)
+		return "", missing("destinationRule.name", ref)
 	}
 	for _, subset := range []struct{ field, name, pods string }{
 		{"canarySubsetName", r.CanarySubsetName, route.CanaryPods},
@@ -155,7 +155,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	refs := v.refs(t.Namespace)
 	i := slices.IndexFunc(refs, func(ref rollout.Ref) bool { _, ok := o.Find(ref); return ok })
 	if i < 0 {
-		return missing(field, "VirtualService", t.Namespace, v.Name)
+		return missing(field, refs[0])
 	}
 	ref := refs[i]
 	object, _ := o.Edit(ref)

@@ -54,7 +54,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		ref := ingressRef(r.Namespace, named.name)
 		stable, ok := o.Find(ref)
 		if !ok {
-			return missing(named.field, ref.Kind, ref.Namespace, ref.Name)
+			return missing(named.field, ref)
 		}
 		canary, err := c.canary(o, stable, r)
 		if err != nil {

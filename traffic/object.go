@@ -102,7 +102,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	ref := e.ref(r.Namespace)
 	edited, ok := o.Edit(ref)
 	if !ok {
-		return missing(field+".name", e.Kind, ref.Namespace, ref.Name)
+		return missing(field+".name", ref)
 	}
 	writes := 0
 	for _, w := range []struct {

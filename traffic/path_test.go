@@ -84,9 +84,9 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{wrong(ref, "spec.x", "is %d", 3).WithFix("write %s", "2"), "example.com/Switch/shop/a: spec.x: is 3; write 2", "write 2"},
 		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
 		{misfit("alb.ingress", "100%% odd").WithFix("name %q", "x"), `alb.ingress: 100% odd; name "x"`, `name "x"`},
-		{missing("a", "Service", "shop", ""), "a: is missing; name the Service", "name the Service"},
-		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app; add it to the kustomization",
-			"add it to the kustomization"},
+		{missing("a", rollout.Ref{Kind: "Service", Namespace: "shop"}), "a: is missing; name the Service", "name the Service"},
+		{missing("a", rollout.Ref{Kind: "Service", Namespace: "shop", Name: "b"}),
+			"a: Service/shop/b is not in this app; add it to the kustomization", "add it to the kustomization"},
 	} {
 		var known *rollout.InvalidError
 		if !errors.As(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {

@@ -27,7 +27,7 @@ type smiConfig struct {
 func (c *smiConfig) overlay(o *Objects, r Route) error {
 	root := rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: cmp.Or(c.RootService, r.Stable)}
 	if _, ok := o.Find(root); !ok {
-		return missing("rootService", "Service", root.Namespace, root.Name)
+		return missing("rootService", root)
 	}
 	if err := o.Claim(root, "TrafficSplit", r); err != nil {
 		return err

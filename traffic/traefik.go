@@ -88,7 +88,7 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 			return object, nil
 		}
 	}
-	return nil, missing(field, kind, namespace, name)
+	return nil, missing(field, rollout.Ref{Kind: kind, Namespace: namespace, Name: name})
 }
 
 func (e *traefikEdit) is(entry any, kind, name string) bool {

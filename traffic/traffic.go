@@ -177,11 +177,12 @@ func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-func missing(field, kind, namespace, name string) error {
-	if name == "" {
-		return misfit(field, "is missing").WithFix("name the %s", kind)
+func missing(field string, ref rollout.Ref) error {
+	if ref.Name == "" {
+		return misfit(field, "is missing").WithFix("name the %s", ref.Kind)
 	}
-	return misfit(field, "%s/%s/%s is not in this app", kind, namespace, name).WithFix("add it to the kustomization")
+	return misfit(field, "%s/%s/%s is not in this app", ref.Kind, ref.Namespace, ref.Name).
+		WithFix("add it to the kustomization")
 }
 
 // Stages returns Routes between releases and at each step, with fake pod hashes.
