@@ -172,7 +172,7 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	}
 	// Set the cookie only while both versions get requests, because a cookie also leads to weight 0. The weight becomes
 	// the canary's share of new users.
-	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
+	if r.keepsUsers() {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
 	data, _ := json.Marshal(action) // cannot fail

@@ -68,12 +68,12 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 			return err
 		}
 		set(canary, annotations, "metadata", "annotations")
-		if nginxSticks(r) {
+		if r.keepsUsers() {
 			stable, _ := o.Edit(ref)
 			c.stick(stable, r)
 		}
 		at := o.after(ref)
-		if r.Sticky != nil && !nginxSticks(r) {
+		if r.Sticky != nil && !r.keepsUsers() {
 			// Apply the canary Ingress first, so that users with the cookie stay there.
 			at--
 		}
@@ -177,17 +177,13 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 		out[c.key("canary-weight-total")] = strconv.Itoa(r.Max * times)
 	}
 	switch {
-	case nginxSticks(r):
+	case r.keepsUsers():
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
 		// By default, the stable Ingress's session cookies would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
-}
-
-func nginxSticks(r Route) bool {
-	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
 // stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the

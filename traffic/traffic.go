@@ -40,6 +40,11 @@ func (r Route) cookie() string {
 	return r.Sticky.Cookie + "-" + r.CanaryPods
 }
 
+// keepsUsers reports that a cookie keeps users at a version while both get requests.
+func (r Route) keepsUsers() bool {
+	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
+}
+
 func (r Route) rest() int {
 	rest := r.Max - r.Weight
 	for _, weight := range r.Shares {
