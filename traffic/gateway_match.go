@@ -110,11 +110,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 				text(mapping(h)["name"]), rollout.Cut(value, 61)).WithFix("match a pattern for it, or something else")
 		}
 	}
-	if name := repeated(headers, strings.ToLower); name != "" {
-		return nil, wrong(ref, place, "would compare the header %s twice, which the Gateway API does not allow", name).
-			WithFix("match only one")
-	}
-	return headers, nil
+	return gatewayOnce(ref, place, "header", headers, strings.ToLower)
 }
 
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
@@ -131,11 +127,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 		}
 		params = append(params, param)
 	}
-	if name := repeated(params, strings.Clone); name != "" {
-		return nil, wrong(ref, place, "would compare the parameter %s twice, which the Gateway API does not allow", name).
-			WithFix("match only one")
-	}
-	return params, nil
+	return gatewayOnce(ref, place, "parameter", params, strings.Clone)
 }
 
 // The CRDs allow only these header values and query parameter names.
@@ -154,16 +146,18 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-func repeated(headers []any, form func(string) string) string {
+// gatewayOnce refuses a name that occurs twice.
+func gatewayOnce(ref rollout.Ref, place, what string, all []any, form func(string) string) ([]any, error) {
 	seen := map[string]bool{}
-	for _, h := range headers {
-		name := form(text(mapping(h)["name"]))
-		if seen[name] {
-			return text(mapping(h)["name"])
+	for _, m := range all {
+		name := text(mapping(m)["name"])
+		if seen[form(name)] {
+			return nil, wrong(ref, place, "would compare the %s %s twice, which the Gateway API does not allow", what, name).
+				WithFix("match only one")
 		}
-		seen[name] = true
+		seen[form(name)] = true
 	}
-	return ""
+	return all, nil
 }
 
 func gatewayPath(
