@@ -155,7 +155,7 @@ func albOther(annotation string, r Route) string {
 	_ = json.Unmarshal([]byte(annotation), &action) // ignores the case of keys; the caller replaces invalid JSON
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
-			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
+			return cmp.Or(g.ServiceName, g.TargetGroupName, g.TargetGroupARN)
 		}
 	}
 	return ""

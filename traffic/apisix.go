@@ -123,8 +123,7 @@ func apisixShares(rule map[string]any, r Route) shares {
 // verify reads Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection: the controller
 // retries other errors.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
-	for _, c := range list(route.Status["conditions"]) {
-		condition := mapping(c)
+	for _, condition := range rollout.Object(route.Status).Maps("conditions") {
 		if kind := text(condition["type"]); kind != "Accepted" && kind != "ResourcesAvailable" {
 			continue
 		}

@@ -164,10 +164,9 @@ func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 // outdated condition means not yet in force.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
-	for _, p := range list(route.Status["parents"]) {
-		who := cmp.Or(text(mapping(p)["controllerName"]), "its controller")
-		for _, c := range list(mapping(p)["conditions"]) {
-			condition := mapping(c)
+	for _, parent := range rollout.Object(route.Status).Maps("parents") {
+		who := cmp.Or(text(parent["controllerName"]), "its controller")
+		for _, condition := range rollout.Object(parent).Maps("conditions") {
 			kind := text(condition["type"])
 			if kind != "Accepted" && kind != "ResolvedRefs" {
 				continue

@@ -42,11 +42,11 @@ func gatewayManaged(
 // gatewayTaken reports whether a longer path sends these requests elsewhere.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
-	for _, item := range list(object.Map("spec")["rules"]) {
-		for _, m := range list(mapping(item)["matches"]) {
-			other := mapping(mapping(m)["path"])
+	for _, rule := range object.Maps("spec", "rules") {
+		for _, match := range rollout.Object(rule).Maps("matches") {
+			other := mapping(match["path"])
 			kind, value := text(other["type"]), text(other["value"])
-			if len(mapping(m)) != 1 || len(value) <= len(mine) || gatewayShares(mapping(item), r).stable >= 0 {
+			if len(match) != 1 || len(value) <= len(mine) || gatewayShares(rule, r).stable >= 0 {
 				continue
 			}
 			if path == value || kind != "Exact" && kind != "RegularExpression" && below(path, value) {

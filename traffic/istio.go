@@ -284,8 +284,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
 	}
-	for _, m := range list(route.Status["validationMessages"]) {
-		message := mapping(m)
+	for _, message := range rollout.Object(route.Status).Maps("validationMessages") {
 		if !strings.EqualFold(text(message["level"]), "error") {
 			continue
 		}
@@ -293,8 +292,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 		said := cmp.Or(text(message["message"]), text(message["documentationUrl"]))
 		return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by istiod: %s", strings.TrimSpace(code+" "+said))}
 	}
-	for _, c := range list(route.Status["conditions"]) {
-		condition := mapping(c)
+	for _, condition := range rollout.Object(route.Status).Maps("conditions") {
 		if text(condition["type"]) == "Reconciled" && text(condition["status"]) == "False" {
 			return Verdict{Text: "has not reached every proxy: " + cmp.Or(text(condition["message"]), text(condition["reason"]))}
 		}

@@ -145,21 +145,21 @@ func (t istioTarget) modify(canary map[string]any) {
 		return
 	}
 	for field, headers := range map[string][]rollout.Header{"set": t.Headers.Set, "add": t.Headers.Add} {
-		own := mapping(mapping(mapping(canary["headers"])["request"])[field])
+		own := rollout.Object(canary).Map("headers", "request", field)
 		maps.DeleteFunc(own, func(name string, _ any) bool { return changes(t.Headers, name) })
 		for _, h := range headers {
 			set(canary, h.Value, "headers", "request", field, strings.ToLower(h.Name))
 		}
 	}
 	for _, name := range t.Headers.Remove {
-		removed := list(mapping(mapping(canary["headers"])["request"])["remove"])
+		removed := list(rollout.Object(canary).Map("headers", "request")["remove"])
 		set(canary, append(removed, strings.ToLower(name)), "headers", "request", "remove")
 	}
 }
 
 // setCookie edits canary responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
-	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
+	add := rollout.Object(destination).Map("headers", "response", "add")
 	for key := range add {
 		if strings.EqualFold(key, "Set-Cookie") {
 			return wrong(t.ref, place+".headers.response.add",
