@@ -55,14 +55,11 @@ type istioRule struct {
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
-func (c *istioConfig) all() (all []*istioVirtualService) {
+func (c *istioConfig) all() (all []istioVirtualService) {
 	if c.VirtualService != nil {
-		all = append(all, c.VirtualService)
+		all = append(all, *c.VirtualService)
 	}
-	for i := range c.VirtualServices {
-		all = append(all, &c.VirtualServices[i])
-	}
-	return all
+	return append(all, c.VirtualServices...)
 }
 
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
@@ -78,7 +75,7 @@ func (c *istioConfig) watched(namespace string) (refs []rollout.Ref) {
 }
 
 // refs returns v.Name's possible objects: shop.edge can also mean shop in the namespace edge.
-func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
+func (v istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
 		refs = append(refs, rollout.Ref{Group: istioGroup, Kind: "VirtualService", Namespace: other, Name: name})
@@ -108,9 +105,9 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 			WithFix("give stableService and canaryService, or a destinationRule with two subsets")
 	}
 	for i, v := range services {
-		field := fmt.Sprintf("virtualServices[%d].name", i-len(services)+len(c.VirtualServices))
-		if v == c.VirtualService {
-			field = "virtualService.name"
+		field := "virtualService.name"
+		if n := i - len(services) + len(c.VirtualServices); n >= 0 {
+			field = fmt.Sprintf("virtualServices[%d].name", n)
 		}
 		if err := v.overlay(o, field, target); err != nil {
 			return err
@@ -151,7 +148,7 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	return text(object.Map("spec")["host"]), nil
 }
 
-func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) error {
+func (v istioVirtualService) overlay(o *Objects, field string, t istioTarget) error {
 	refs := v.refs(t.Namespace)
 	i := slices.IndexFunc(refs, func(ref rollout.Ref) bool { _, ok := o.Find(ref); return ok })
 	if i < 0 {
@@ -189,7 +186,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	return nil
 }
 
-func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
+func (v istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
 	var split, possible []int
 	for i, item := range routes {
 		if t.find(mapping(item), t.stable) >= 0 {
@@ -237,7 +234,7 @@ type istioWanted struct {
 	is   func(route map[string]any) bool
 }
 
-func (v *istioVirtualService) wanted(section string) []istioWanted {
+func (v istioVirtualService) wanted(section string) []istioWanted {
 	ofRoute := func(r istioRoute) istioWanted { return istioWanted{r.String(), r.is} }
 	switch section {
 	case "http":
