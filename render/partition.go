@@ -15,7 +15,8 @@ func (a *assembly) describe(d *document) error {
 	more := rollout.PartitionedOf(a.App)
 	p, instead := rollout.FindPartitioned(more, ref.APIVersion, ref.Kind)
 	d.spec.Partition = p
-	isApps := slices.ContainsFunc(rollout.WorkloadKinds, func(k rollout.Ref) bool { return k.Kind == ref.Kind })
+	kinds := rollout.Mapped(rollout.WorkloadKinds, func(k rollout.Ref) string { return k.Kind })
+	isApps := slices.Contains(kinds, ref.Kind)
 	isKubernetes := !strings.Contains(d.workload.Ref().Group, ".")
 	switch {
 	case p != nil:
@@ -27,7 +28,7 @@ func (a *assembly) describe(d *document) error {
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
 	case isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be released in stages",
-			"%q is not supported; supported kinds: %s", ref.Kind, rollout.KindNames())
+			"%q is not supported; supported kinds: %s", ref.Kind, strings.Join(kinds, ", "))
 	default:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind "+
 			"under workloads in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: the workload is then applied unchanged",

@@ -11,11 +11,6 @@ var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// KindNames joins the kinds' names by commas.
-func KindNames() string {
-	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
-}
-
 // Workload names an object that a release moves in stages. The text is "namespace/name" for a Deployment,
 // "Kind/namespace/name" for other WorkloadKinds, else "Kind.group/namespace/name".
 type Workload struct {
