@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -31,14 +30,13 @@ func At(r *Repo, url string) (*Repo, error) {
 	if !remote.IsBeside(r.remote) { // another server must not get the credentials
 		return nil, fmt.Errorf("%s is not on the server of %s", remote, r.remote)
 	}
-	twin := *r
-	twin.remote, twin.raced = remote, new(atomic.Bool)
-	twin.looking, twin.bringing, twin.pushing = newLane(), newLane(), newLane()
+	twin := r.Beside()
+	twin.remote, twin.looking = remote, newLane()
 	if twin.server, err = wire.Open(remote, r.opts.Auth, r.opts.MaxBytes); err != nil {
 		return nil, err
 	}
-	r.twins[url] = &twin
-	return &twin, nil
+	r.twins[url] = twin
+	return twin, nil
 }
 
 // keepStateAt moves the state branch to another repository, "" for r's own.
