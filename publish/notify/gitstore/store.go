@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -28,18 +29,14 @@ func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
 		record := &rollout.Notified{}
-		_, found, err := tree.Lookup(rollout.NotifiedPath)
-		if err != nil {
-			return rollout.Update{}, err
-		}
-		var was []byte
-		if found {
-			if was, err = tree.ReadFile(rollout.NotifiedPath); err != nil {
-				return rollout.Update{}, err
-			}
+		was, err := tree.ReadFile(rollout.NotifiedPath)
+		switch {
+		case err == nil:
 			if record, err = rollout.ParseNotified(was); err != nil {
 				return rollout.Update{}, fmt.Errorf("branch %s: %w", branch, err)
 			}
+		case !errors.Is(err, fs.ErrNotExist):
+			return rollout.Update{}, err
 		}
 		if err := change(record); err != nil {
 			return rollout.Update{}, err
