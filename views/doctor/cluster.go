@@ -285,10 +285,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 		r.account = ""
 		wanted[r] = true
 	}
-	all := slices.SortedFunc(maps.Keys(wanted), func(a, b right) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource),
-			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
-	})
+	all := slices.SortedFunc(maps.Keys(wanted), right.compare)
 	denied, errs := make([]bool, len(all)), make([]error, len(all))
 	source.Each(len(all), 16, func(i int) {
 		r := all[i]
@@ -303,22 +300,19 @@ func (x *rightsExam) ask(ctx context.Context) {
 			denied[i] = !answer.Status.Allowed
 		}
 	})
-	type place struct{ namespace, group, resource string }
-	missing := map[place][]string{}
-	var order []place
+	missing := map[right][]string{} // verbs, by right without a verb
 	for i, r := range all {
 		if errs[i] != nil {
 			x.e.Add("cluster.rights", Unknown, "", "the API server does not report the rights of %s: %v", x.who, errs[i])
 			return
 		}
-		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
-			if missing[p] == nil {
-				order = append(order, p)
-			}
-			missing[p] = append(missing[p], r.verb)
+		if denied[i] {
+			verb := r.verb
+			r.verb = ""
+			missing[r] = append(missing[r], verb)
 		}
 	}
-	for _, p := range order {
+	for _, p := range slices.SortedFunc(maps.Keys(missing), right.compare) {
 		where, kind := "in namespace "+p.namespace, "Role"
 		if p.namespace == "" {
 			where, kind = "in the whole cluster", "ClusterRole"
@@ -328,7 +322,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 				strings.Join(missing[p], ", ")),
 			"%s may not %s %s %s", x.who, strings.Join(missing[p], ", "), strings.TrimSuffix(p.resource+"."+p.group, "."), where)
 	}
-	if len(order) == 0 {
+	if len(missing) == 0 {
 		x.e.Add("cluster.rights", Healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
 	}
 }

@@ -102,6 +102,11 @@ func writeRules(b *strings.Builder, rights map[string][]string) {
 // right is a service account's; "" is gitrollout's.
 type right struct{ account, namespace, group, resource, verb string }
 
+func (r right) compare(o right) int {
+	return cmp.Or(cmp.Compare(r.group, o.group), cmp.Compare(r.resource, o.resource),
+		cmp.Compare(r.namespace, o.namespace), cmp.Compare(r.verb, o.verb))
+}
+
 type wants func(account, namespace, group, resource string, verbs ...string)
 
 func (as wants) jobs(account, namespace string) {
