@@ -148,26 +148,22 @@ func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 // MarshalJSON omits numbers unknown without the cluster or Git.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
-	shown := struct {
+	known := func(is bool, n int) *int {
+		if !is {
+			return nil
+		}
+		return &n
+	}
+	return json.Marshal(struct {
 		all
 		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets it
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
-	}{all: all(w)}
-	if !w.Unread || w.Replicas > 0 {
-		shown.Replicas = &w.Replicas
-	}
-	if !w.Unread {
-		shown.Ready = &w.Ready
-	}
-	if w.Strategy != "" {
-		shown.Weight = &w.Weight
-	}
-	if !w.Unread && w.Strategy != "" {
-		shown.RealWeight = &w.RealWeight
-	}
-	return json.Marshal(shown)
+	}{
+		all(w), known(!w.Unread || w.Replicas > 0, w.Replicas), known(!w.Unread, w.Ready),
+		known(w.Strategy != "", w.Weight), known(!w.Unread && w.Strategy != "", w.RealWeight),
+	})
 }
 
 // Current returns the step in progress, or nil.
