@@ -213,19 +213,15 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
 	for _, dir := range group {
-		alike = alike && plain[dir].Name == "" && plain[dir].Namespace == e.Namespace &&
-			plain[dir].Variables == e.Variables && plain[dir].Decryption == e.Decryption
-		if d := plain[dir].Directory; d != nil {
-			alike = alike && (e.Directory == nil || *e.Directory == *d)
-			e.Directory = d
-		}
-		if h := plain[dir].Helm; h != nil {
-			alike = alike && (e.Helm == nil || *e.Helm == *h)
-			e.Helm = h
-		}
+		own := plain[dir]
+		alike = alike && own.Name == "" && own.Namespace == e.Namespace && own.Variables == e.Variables &&
+			own.Decryption == e.Decryption && agree(own.Directory, e.Directory) && agree(own.Helm, e.Helm)
+		e.Directory, e.Helm = cmp.Or(own.Directory, e.Directory), cmp.Or(own.Helm, e.Helm)
 	}
 	return e, alike
 }
+
+func agree[T comparable](a, b *T) bool { return a == nil || b == nil || *a == *b }
 
 func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
