@@ -174,22 +174,19 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 
 // sharedData notes a changed ConfigMap or Secret that both versions use by one name.
 func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
-	var mounts, reads []string
+	users := map[bool][]string{} // by whether they mount it
 	for _, o := range c.in.Head.Render.Objects {
 		if o.Namespace() != ref.Namespace || hook.Is(o) { // see hooks.go
 			continue
 		}
-		mounted, read := false, false
+		uses := map[bool]bool{}
 		hook.EachReference(o.Map("spec", "template"), func(field, kind, name string) {
-			isMount := field == "configMap" || field == "secret"
-			is := kind == ref.Kind && name == ref.Name && field != "imagePullSecrets"
-			mounted, read = mounted || is && isMount, read || is && !isMount
+			if kind == ref.Kind && name == ref.Name && field != "imagePullSecrets" {
+				uses[field == "configMap" || field == "secret"] = true
+			}
 		})
-		if mounted {
-			mounts = append(mounts, o.Kind()+" "+o.Name())
-		}
-		if read {
-			reads = append(reads, o.Kind()+" "+o.Name())
+		for mounts := range uses {
+			users[mounts] = append(users[mounts], o.Kind()+" "+o.Name())
 		}
 	}
 	generator := "configMapGenerator"
@@ -201,9 +198,9 @@ func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
 		by         []string
 		code, text string
 	}{
-		{mounts, "MountedWithoutHash", "is mounted by %s under the same name before and after: " +
+		{users[true], "MountedWithoutHash", "is mounted by %s under the same name before and after: " +
 			"all running pods see the new content within about a minute, whatever the stage"},
-		{reads, "ReadWithoutHash", "is read by %s at their start under the same name: " +
+		{users[false], "ReadWithoutHash", "is read by %s at their start under the same name: " +
 			"any restarted pod has the new content, also pods of the old version"},
 	} {
 		if len(use.by) > 0 {
