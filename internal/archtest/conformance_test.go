@@ -142,7 +142,10 @@ func conformance(suites []suite) string {
 		fmt.Fprintf(&b, "\n## %s\n\n[The tests](%s) of %s: %d scenarios, %d the same, %d different, %d refused. %s\n\n"+
 			"| scenarios | verdict | tests |\n|---|---|---|\n",
 			s.name, s.address, s.version, s.want, numbers["same"], numbers["differs"], numbers["refused"], s.note)
-		slices.SortStableFunc(s.groups, func(a, b verdict) int { return len(a.kind()) - len(b.kind()) })
+		kinds := []string{"same", "differs", "refused"}
+		slices.SortStableFunc(s.groups, func(a, b verdict) int {
+			return slices.Index(kinds, a.kind()) - slices.Index(kinds, b.kind())
+		})
 		for _, v := range s.groups {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", quoted(v.scenarios), v.text, quoted(v.tests))
 		}
