@@ -12,7 +12,7 @@ import (
 )
 
 // The tests of this file correspond to OpenKruise Rollouts' own tests of CloneSets and of partitions
-// (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/coming-from-kruise-rollouts.md has the table.
+// (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/conformance.md has the table.
 
 // clones returns the test app with a CloneSet as its workload. replicas is a line of the CloneSet's spec, or "" if an
 // autoscaler sets the number. Kruise's webhooks do not run, so the manifest sets every field that the controller needs.
