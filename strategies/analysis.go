@@ -18,7 +18,7 @@ type runOf struct {
 	workloads.Staged
 	name       string
 	analysis   *rollout.Analysis
-	experiment *rollout.Experiment // nil if it judges the release
+	experiment *rollout.Experiment // nil: the analysis judges the release
 	before     time.Time           // when the watched release began; zero without a watch
 }
 
@@ -57,7 +57,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns a name such as web/soak or, for an unusable step name, web/step-2.
+// runName returns a name such as web/soak. A step without a name, or with a reserved name, gives web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -108,7 +108,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 		case i < 0:
 			runs, changed = append(runs, begun), true
 		case runs[i].Phase == rollout.AnalysisStopped, // the step needs the run again
-			!runs[i].Phase.Done() && runs[i].Started.After(in.Now): // the clock was ahead
+			!runs[i].Phase.Done() && runs[i].Started.After(in.Now): // the clock was set back
 			runs[i] = begun
 		default: // users may have changed the metrics in the document
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
@@ -131,8 +131,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. Good
-// measurements count only with all: restarts repeat them. A watch has no limit of errors and inconclusive measurements.
+// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. With
+// all, good measurements count too; otherwise a restarted process repeats them. A watch has no limit of errors and
+// inconclusive measurements, so neither counts.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -254,15 +255,16 @@ type Measure struct {
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
 
-	// Before is when a comparison with the version before the release measures this version; else zero.
+	// Before is when the watched release began, the time at which comparisons measure the former version; else zero.
 	Before time.Time
 }
 
-// of returns m for a metric's next measurement. Counts may begin after the present weight; see analysis.Weigh.
+// of returns m for a metric's next measurement. Requests may count from a later time than the present weight's start;
+// see analysis.Weigh.
 func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family, now time.Time) Measure {
 	m.Metric, m.Number, m.Family = metric, so.Count, f
 	for _, at := range []*time.Time{&m.Since, &m.ReleaseSince} {
-		if at.After(now) { // the clock was ahead
+		if at.After(now) { // the clock was set back
 			*at = m.Started
 		}
 	}
@@ -271,7 +273,7 @@ func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis
 		m.Since = rollout.Later(m.Since, e.Since)
 	}
 	for _, was := range so.Measurements {
-		if e != nil && e.Since.After(now) && !was.At.After(now) { // earlier requests may have counted
+		if e != nil && e.Since.After(now) && !was.At.After(now) { // the earlier measurement may have counted these requests
 			m.Since = rollout.Later(m.Since, was.At)
 		}
 	}
@@ -296,10 +298,11 @@ type Measured struct {
 	Metric  string
 	rollout.Measurement
 	Look  *analysis.Look // the counts of a comparison, or nil
-	Since time.Time      // when requests got the present weight; 0 while the weight changes
+	Since time.Time      // when the present weight began; zero while the weight changes
 }
 
-// Judge evaluates a result by its metric, in the measuring goroutine: users' conditions may be slow.
+// Judge evaluates a result by the metric's conditions, in the measuring goroutine, because users' conditions may be
+// slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	if m.IsSteady {
@@ -322,7 +325,7 @@ func (m Measure) Judge(r Result) Measured {
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
-			continue // the workload has no pods to measure
+			continue
 		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// RequestedAbort returns the text of a cluster request that aborts the release in flight, or "".
+// RequestedAbort returns the text of a break-glass annotation that aborts the release in flight, or "".
 func RequestedAbort(in Input) string {
 	in.State = workloads.Reopened(in.State)
 	for _, w := range requestWorkloads(in) {
@@ -22,7 +22,8 @@ func RequestedAbort(in Input) string {
 	return ""
 }
 
-// aborts compares the attempt's serial number. If a step applies the stable template, the request has its hash.
+// aborts reports whether a request names this attempt of the release. At a step that applies the stable template, a
+// request has the stable hash.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
@@ -34,8 +35,8 @@ func requestWorkloads(in Input) []rollout.Workload {
 	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
-// IsRolledBack reports whether all pods have the stable version after a rollback. The rollback may be unrecorded, or
-// Aborting, such as during a hook.
+// IsRolledBack reports whether all pods have the stable version after a rollback. Git may still lack the rollback's
+// record, and an abort hook may still run.
 func IsRolledBack(in Input, d Decision) bool {
 	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
 	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {
@@ -54,8 +55,8 @@ type AbortRequest struct {
 
 const requestStays = time.Hour
 
-// FinishedRequests returns removable requests: with a recorded rollback, or old and without effect. It omits malformed
-// requests and later serial numbers.
+// FinishedRequests returns the requests to remove: their rollback is recorded, or they are old and without effect.
+// Malformed requests and later serial numbers stay.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -86,7 +87,7 @@ func RequestWarnings(in Input) (warnings []string) {
 		case err != nil:
 			why = err.Error()
 		case isSpent || aborts(in, w, b):
-			warnings = append(warnings, b.Text()+"; Git gets the record when it answers")
+			warnings = append(warnings, b.Text()+"; the record is pushed when Git answers")
 			continue
 		case in.State.Stable == nil:
 			why = "has no effect on a first deployment: there is no stable version to go back to"

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents applies each commit immediately. With hooks, each change of its folder is a release
-// (rollout.Render.Release) without templates and steps, which starts as Promoting. The release becomes stable once all
-// workloads have its content and all "after" hooks have succeeded.
+// Without Rollout documents, each commit of an app is applied immediately. With hooks, each change of the app's folder
+// is a release (rollout.Render.Release) without templates and steps, which starts as Promoting. The release becomes
+// stable once all workloads have its content and all "after" hooks have succeeded.
 
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is a render's hash. State files may have the content hash.
+// isOf reports whether h is a render's release hash or, as in some state files, its content hash.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }

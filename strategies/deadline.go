@@ -14,10 +14,10 @@ import (
 type deadline struct {
 	at     time.Time // zero: none
 	reason string
-	aborts bool // then the release is rolled back
+	aborts bool // at the deadline, the release is rolled back
 	m      workloads.Staged
 	peak   rollout.Peak
-	late   bool // the largest number of ready pods must be recorded
+	late   bool // the peak must be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
@@ -47,8 +47,7 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods and its time. A pod that is ready again does not raise the
-// number.
+// peakOf returns the largest number of ready new pods and its time. A pod that becomes ready again is no new peak.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -98,8 +97,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of workloads that wait for pods. Entering a step and each new peak count as progress.
-// A paused, held or waiting workload has none.
+// deadlines returns the deadlines of workloads that wait for pods, except paused and held workloads. Entering a step
+// and each new peak count as progress.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -114,7 +113,7 @@ func deadlines(in Input) (all []deadline) {
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
 		if hash == s.StableHash(spec.Workload) {
-			continue // the release does not change this workload
+			continue
 		}
 		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
 			continue // no deadline on hold, as with a Deployment's spec.paused
@@ -173,8 +172,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the earliest deadline of experiments. Each ready pod restarts it. It ends once all pods were
-// available: analyses notice lost pods.
+// lateExperiment returns the earliest deadline of experiments. Each ready pod restarts the deadline. An experiment
+// whose pods were all available has none, because analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)

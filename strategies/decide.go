@@ -33,10 +33,10 @@ type Input struct {
 	Unread    bool                  // the commit of Left is being read
 	Answers   Answers               // to Decision.Ask of earlier decisions
 	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
-	Place     *rollout.Place        // in the shared change at the head, for views; nil without
+	Place     *rollout.Place        // in the shared change at the head, for views; nil without a shared change
 	Stage     *rollout.Stage        // of the cluster, or nil
 	plans     plan.Cache
-	unshares  bool // requests to experiments end, and no workload passes its step
+	unshares  bool // requests to experiments must end before a workload passes its step
 }
 
 // Head is the head of the users' branch, for one app.
@@ -76,7 +76,7 @@ func Decide(in Input) Decision {
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
-	if p := in.Pending; p != nil && !d.Stale { // no other transition follows before the rollback's record
+	if p := in.Pending; p != nil && !d.Stale { // no other transition until Git has the rollback's record
 		if !d.Rollback {
 			next := d.Requeue
 			d = *p
@@ -96,21 +96,21 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // first, because a hold with an unchanged problem is no transition
 	withWatch,     // begins a watch, whose analyses the next adjustment starts
 	withAnalyses,  // before withDraining can make the release stable
-	withReplicas,  // in every decision
-	withEntry,     // only without a release in flight
-	withDraining,  // makes a release stable once the release serves all users
-	withIgnored,   // depends on State.Release and State.Stable, which are final here
-	withHealth,    // only without a release in flight
-	withWell,      // depends on State.Unhealthy, which is final here
-	withSoaked,    // depends on State.Unhealthy, which is final here
-	withRestart,   // only without a release in flight
-	withHooks,     // observes a running Job only in an unchanged state
-	withMark,      // compares the finished with the recorded state
-	withSubject,   // for a transition without a subject
-	withQuestion,  // depends on State.Source, which is final here
+	withReplicas,
+	withEntry,
+	withDraining, // makes a release stable once the release serves all users
+	withIgnored,  // depends on State.Release and State.Stable, which are final here
+	withHealth,
+	withWell,   // depends on State.Unhealthy, which is final here
+	withSoaked, // depends on State.Unhealthy, which is final here
+	withRestart,
+	withHooks, // observes a running Job only in an unchanged state
+	withMark,  // compares the finished with the recorded state
+	withSubject,
+	withQuestion, // depends on State.Source, which is final here
 }
 
-// withKnownHold keeps a recorded hold with an unchanged problem, and makes texts printable.
+// withKnownHold keeps the recorded hold if its problem is unchanged, and makes texts printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
@@ -159,7 +159,7 @@ func decide(in Input) Decision {
 	return decideAtRest(in)
 }
 
-// decideHeld keeps the version under an unusable head. Aborts, deadlines, rollbacks and hooks continue.
+// decideHeld keeps the app's version while the head is unusable. Aborts, deadlines, rollbacks and hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -209,8 +209,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app with a newer state's objects: the state branch was reset, or a push is not fetched yet. The old
-// state would undo a transition.
+// stale holds an app whose objects are of a newer state, because the state branch was reset or a push is not fetched
+// yet. The old state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -265,8 +265,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied returns an error for a render that removes all objects: a generator may write an empty file. Argo CD's
-// automated sync refuses it too, unless allowEmpty is set.
+// Emptied returns an error for a render that removes all objects, because a generator may write an empty file. Argo
+// CD's automated sync refuses such a render too, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil

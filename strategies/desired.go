@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns v.Source's objects, changed for the state. Errors come from routers that package render refuses.
+// Desired returns v.Source's objects, changed for the state. It fails only for routers that package render refuses.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -58,7 +58,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of objects generated for the release, recorded or desired.
+// Generated returns the references of the release's generated objects, both recorded and desired.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -68,13 +68,14 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns undesired generated objects. A release prunes these, as some may be routes.
+// Leftover returns the recorded generated objects that are no longer desired. These are pruned even during a release,
+// as some may be routes.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the undesired objects in the inventory, none while held. In a release, only autoscalers: these
-// change replicas, and the old version may use the rest.
+// Prunable returns the inventory's objects that are no longer desired; a held app has none. A release prunes only
+// autoscalers, which change replicas, because the old version may use other objects.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -102,7 +103,7 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 	return slices.Compact(refs)
 }
 
-// Watched returns the objects whose status shows a router's acceptance.
+// Watched returns the objects whose status shows whether routers accept the routes.
 func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	for _, spec := range r.Specs {
 		if t := plan.Compile(spec).Routing; t != nil {
@@ -112,8 +113,8 @@ func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// Ahead returns objects that later steps apply, so that the API server can check them now: experiments, routers'
-// objects, and workloads that get the new template later.
+// Ahead returns objects that later steps apply, so that the API server can check these now: experiments, routers'
+// objects, and workloads with the new template.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -147,8 +148,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time starts with the first
-// apply of new routes, as the push may be late.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time begins with a new
+// text's first apply, because a slow push delays the apply.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -42,8 +42,7 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// Detections returns a release's compared metrics, without figures. specs has all specs of the app, and runs the
-// recorded analyses.
+// Detections returns a release's compared metrics, without figures. The parameter specs has all specs of the app.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
 	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {
@@ -93,7 +92,7 @@ func split(e *rollout.Experiment) (share float64, unknown string) {
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
 	c, s := canary.Weight, stable.Weight
-	if c+s == 0 { // without weights, each pod gets as many requests
+	if c+s == 0 { // without weights, all pods get equally many requests
 		c, s = canary.Replicas, stable.Replicas
 	}
 	if c == 0 || s == 0 {
@@ -110,7 +109,6 @@ func (f Forecast) share(stage int) float64 {
 	return float64(s.Weight) / float64(f.Full)
 }
 
-// at returns s for each assumed rate, or for the recorded rate.
 func (s Detection) at(
 	m rollout.Metric, f analysis.Family, length time.Duration, runs []rollout.AnalysisRun,
 ) (all []Detection) {
@@ -133,8 +131,8 @@ func (s Detection) at(
 	return all
 }
 
-// traffic returns the rate of requests and stable's share of bad requests in a metric's newest evidence, or assumed
-// numbers. Both have two digits, so that a Known helps while the evidence grows.
+// traffic returns the rate of requests and stable's share of bad requests, from a metric's newest evidence or assumed.
+// Both have two digits, so that Known rarely simulates again while the evidence grows.
 func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	for _, r := range runs {
@@ -179,7 +177,7 @@ func (k Known) Fill(all []Detection) {
 	}
 }
 
-// Text returns a sentence about s. Fill must precede it.
+// Text returns a sentence about s. Call Fill first.
 func (s Detection) Text() string {
 	text := fmt.Sprintf("%s of %s at step %d", s.Metric, s.Workload.Name, s.Step)
 	if s.Fix != "" {

@@ -18,7 +18,7 @@ import (
 // 	Release       –                           the new version
 // 	Draining      old version and progress    not nil
 
-// withDraining leaves a rollback in flight.
+// withDraining records a release as stable while its old pods are kept. A rollback stays in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -32,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, without replicas,
-// no gate that keeps it at its step.
+// areMoved reports whether all requests go to the release. Each workload needs one ready new pod. A workload without
+// replicas needs only open gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -64,8 +64,8 @@ func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all requests already go to the release, and no analysis is left. Such a release ends before
-// the next starts.
+// isMoving reports whether all requests already go to the release, and no analysis is left. Such a release completes
+// before the next starts.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -94,7 +94,7 @@ func settled(in Input, d Decision) Decision {
 		if d.Subject == "" {
 			return hooks
 		}
-		return d // the next pass starts the "after" Jobs
+		return d
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)

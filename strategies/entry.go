@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// heldBehind decides for a waiting app that could not follow its head now either, such as in a freeze. So a change of
-// the app's place changes no record.
+// heldBehind decides for an app that waits for a shared change and is also held for another reason, such as a freeze. A
+// change of the app's place then changes no record.
 func heldBehind(in Input) (d Decision, is bool) {
 	e, s := in.Entry, in.State
 	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {
@@ -68,8 +68,8 @@ func withEntry(in, given Input, d Decision) Decision {
 	return d
 }
 
-// withWell records when an app was healthy with a shared change without a new version. Then no release has waited for
-// the pods.
+// withWell records when an app was healthy with a shared change that has no new version, because no release has waited
+// for the pods.
 func withWell(in, _ Input, d Decision) Decision {
 	s := &d.State
 	e := s.Entered

@@ -91,8 +91,8 @@ func TestEntryOfAHeldApp(t *testing.T) {
 	}
 }
 
-// TestEntryOfAStage checks an app that waits for the stage before: it is held without an error, also gets no more replicas, and stays held
-// while the records are being read. Then the release begins, with the note in the subject and without an entry into a shared change.
+// TestEntryOfAStage checks an app that waits for the stage before. The app is held without an error, gets no additional replicas, and stays
+// held while the records are being read. Then the release begins, with the note in the subject and without an entry into a shared change.
 func TestEntryOfAStage(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)

@@ -16,8 +16,8 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// If templates have weights, requests reach their pods from the record until the analyses end. The objects are removed
-// when proxies know the new routes, also in a rollback. Other rollbacks remove them with the first apply.
+// If templates have weights, requests reach their pods from the record until the analyses end. The objects are then
+// removed when proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes them.
 
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
@@ -30,7 +30,8 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to experiments. It waits for proxies, and for routers unless they refuse.
+// endShares ends the requests to experiments. It waits for proxies and, unless a router refuses its objects, for
+// routers.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -135,7 +136,7 @@ func experimentRuns(m workloads.Staged) []runOf {
 // the experiment's own pods, if any.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
-	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights last from then on
+	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights are in force from this time
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}
 	if e.Duration != nil {
 		m.Texts["experiment.finishedAt"] = w.Available.Add(*e.Duration).Format(time.RFC3339)

@@ -17,7 +17,7 @@ type Explanation struct {
 	Steps     []ExplainedStep
 	Step      int            // index of the present step; len(Steps) without one
 	Weight    int            // the new version's weight, out of Full
-	Pods      int            // new pods that the step sets; 0 if it sets a weight
+	Pods      int            // new pods that the step requests; 0 if the step sets a weight
 	Full      int            // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed    bool           // weights are shares of requests, not only of pods
 	Routes    []string       // names of the managed routes in force
@@ -33,7 +33,7 @@ type Explanation struct {
 
 // ExplainedStep is one entry of the step list.
 type ExplainedStep struct {
-	Name   string // the user's name, or ""
+	Name   string
 	Text   string
 	Weight int
 }

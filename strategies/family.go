@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// rivals returns all metrics of the release, or of the watch, which share alpha.
+// rivals returns the metrics that share alpha: all metrics of the release, or of the watch.
 func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	for _, m := range stagedIn(in) {
 		if w.before.IsZero() {
@@ -36,7 +36,7 @@ func relatives(in Input, runs []rollout.AnalysisRun, w runOf) []rollout.Analysis
 func familyOf(all []rollout.Metric, m rollout.Metric) analysis.Family {
 	f := analysis.FamilyOf(all)
 	if m.Compare == nil || m.DryRun || f.Compared == 0 || f.Sequential == 0 && analysis.IsSequential(m) {
-		return analysis.Alone(m) // or the metric is not in the documents of the release
+		return analysis.Alone(m) // not compared, a dry run, or not in the release's documents
 	}
 	return f
 }

@@ -14,15 +14,15 @@ type Forecast struct {
 	Workload rollout.Workload
 	Strategy plan.Strategy
 	Replicas int
-	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
+	Full     int  // 100, or Traffic.MaxWeight
 	Routed   bool // weights are shares of requests
 	Stages   []ForecastStage
 	Begins   time.Time     // lower bound; zero if the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
 	AtLeast  time.Duration // least duration of all stages, without waits for the calendar
 	Gates    int           // promotions by users
-	Watch    time.Duration // time after the release in which a failed analysis returns the app; 0: none
-	WayBack  time.Duration // the return's duration, if each batch is ready within progressDeadlineSeconds
+	Watch    time.Duration // how long after the release a failed analysis rolls the app back; 0: never
+	WayBack  time.Duration // longest duration of this rollback, if each batch is ready within progressDeadlineSeconds
 }
 
 // ForecastStage is a stage of the release, or the promotion at its end.
@@ -222,15 +222,14 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 }
 
 // batches returns in how many batches a rolling update starts the missing pods, at most maxSurge + maxUnavailable per
-// minReadySeconds. A larger extra replaces maxSurge. For example, 10 pods with maxSurge 2 and maxUnavailable 1 start in
-// four batches.
+// minReadySeconds. A larger extra replaces maxSurge.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn
 }
 
-// GoesOn returns each workload's progress if the release continues with the steps in head. If back is true, it is first
-// rolled back and starts again.
+// GoesOn returns each workload's progress if the release continues with the head's steps. If back is true, the release
+// is rolled back and starts again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	// The requests to experiments have ended by then.
 	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })

@@ -27,7 +27,7 @@ type verdict struct {
 	broken string    // why the gate cannot open by itself, or ""
 	route  bool      // pods are ready for the step's weight and routes
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // without replicas: advances with the others
+	rides  bool      // the workload has no replicas and advances with the others
 	begins bool      // experiment pods are available, so duration and analyses begin
 	shares bool      // with route: requests also reach the experiment's pods
 }
@@ -44,7 +44,6 @@ var gates = gateList{
 	{"window", gateWindow},
 }
 
-// fullGates apply even after a full promotion.
 var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
@@ -65,7 +64,6 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold obeys "paused: true" in the document and "hold" in the promotion file.
 func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -99,7 +97,7 @@ func gateHealed(in Input, m workloads.Staged) verdict {
 	return verdict{paused: ok && s.Wait.Traits().Pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a workload without replicas, unless a full promotion or the other workloads move it.
+// gateSuspended keeps a workload without replicas at its step, unless a full promotion or the other workloads move it.
 func gateSuspended(in Input, m workloads.Staged) verdict {
 	if !isSuspended(m) || in.Promotion.OpensAll(in.State.Release.Hash) || ridesAlong(m, in) {
 		return verdict{done: true}
@@ -149,7 +147,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf reads the promotion file, as the recorded state has only the author.
+// reasonOf returns a hold's reason from the promotion file, as the recorded state has only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -157,7 +155,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld takes a missing author from the recorded hold.
+// whoHeld adds a missing author from the recorded hold.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -195,8 +193,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow waits while the calendar allows no releases. A step or promotion that has begun finishes. A verified
-// version is not delayed, as users may need it.
+// gateWindow waits while the calendar allows no releases. A begun step or promotion finishes. A verified version is not
+// delayed, as users may need it.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -245,7 +243,7 @@ func beforeRelease(s *rollout.State) {
 	}
 }
 
-// untilOnly removes commit and author, which a new process may not know.
+// untilOnly removes a message's commit and author, which a new process may not know.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")

@@ -26,7 +26,7 @@ type Health struct {
 	Unhealthy    map[rollout.Ref]Unhealthy
 	Lasts        string    // failures that stop no release and outlast retries: rollout.ErrOverwritten, ErrUnlabelled
 	Why          string    // other failures of the last apply, also in a release, or ""
-	Taken        time.Time // first success after a failure; zero again after takenFor
+	Taken        time.Time // first successful apply after a failure; zero again after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -36,7 +36,7 @@ type Unhealthy struct {
 	Left  int // old pods of a restart when last observed, -1 without a restart; fewer is progress
 }
 
-// Seen returns the health after another observation. During a release, it is zero: releases have own deadlines.
+// Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,9 +62,9 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply, from the errors for Lasts and Why. Seen clears an earlier failure.
+// Applied returns the health after an apply, whose errors go to Lasts and Why. Seen clears an earlier failure.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
-	if errors.Is(other, rollout.ErrOverwritten) { // an apply without a release in flight returns it
+	if errors.Is(other, rollout.ErrOverwritten) { // returned by an apply without a release in flight
 		lasting, other = errors.Join(other, lasting), nil
 	}
 	switch none := errors.New(""); {
@@ -85,7 +85,7 @@ type ailment struct {
 	ref      rollout.Ref
 	why      string // for users; changes often
 	ready    int
-	left     int // pods that a restart has yet to delete; -1 if none began or may delete now
+	left     int // pods that a restart has yet to delete; -1 if no restart has begun
 	deadline time.Duration
 }
 
@@ -99,12 +99,13 @@ func Ailing(in Input) string {
 
 func (a ailment) text() string {
 	if a.ref == (rollout.Ref{}) {
-		return a.why // the text already names the object
+		return a.why
 	}
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns sorted objects. It counts new pods, as a workload's status also counts old pods.
+// unhealthy returns the app's problems, sorted by object. It counts new pods, as a workload's status also counts old
+// pods.
 func unhealthy(in Input) (all []ailment) {
 	for _, a := range []ailment{{why: in.Health.Lasts}, {why: in.Health.Why, deadline: failedDeadline}} {
 		if a.why != "" {
@@ -137,7 +138,7 @@ func unhealthy(in Input) (all []ailment) {
 		}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
-			pods = "new pods" // other versions have ready pods as well
+			pods = "new pods"
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
 		all = append(all, a)

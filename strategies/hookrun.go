@@ -27,7 +27,7 @@ func runHooks(
 		})
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
-			return beginHook(in, r, h, when, release), true // the hook is new or has changed
+			return beginHook(in, r, h, when, release), true
 		case when == rollout.HookAbort: // after a failed abort hook, the next hook runs
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
@@ -81,11 +81,11 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft limits recorded runs of hooks that left Git, such as with random names.
+// mostLeft limits the recorded runs of hooks that left Git, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records a run before its Job exists. It first deletes interrupted and surplus Jobs: a Job without a record
-// is never deleted.
+// beginHook records a run before the Job exists. It first deletes interrupted and surplus Jobs, as a Job without a
+// record is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -119,7 +119,7 @@ func beginHook(
 			continue // after a failed deletion (Stuck), a later pass deletes the Job
 		}
 		if isIts {
-			run.Log = "" // only the newest log is kept
+			run.Log = ""
 		}
 		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
 		s.Hooks = append(s.Hooks, run)
@@ -158,8 +158,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook records the running hook's end, even of another release, because migrations must not overlap. It interrupts
-// another release's Job if an annotation allows that, or if no pod starts.
+// awaitHook records the running hook's end. The hook may be of another release, because migrations must not overlap.
+// Such a hook is interrupted if an annotation allows that, or if no pod starts.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -222,7 +222,7 @@ func awaitHook(
 }
 
 // endOf returns a run with its Job's result; isOver is false while the Job runs. A Job is late a minute after its
-// hook's deadline. The hook is nil if no longer in Git.
+// hook's deadline. The parameter its is nil if the hook left Git.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

@@ -68,7 +68,7 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // the head has another release
+		return nil
 	}
 	return &release
 }
@@ -92,7 +92,8 @@ func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs a commit's changed hooks before its other changes. A new hook first runs with the next version.
+// changed runs the hooks that a commit changes before the commit's other changes. A new hook first runs with the next
+// version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {

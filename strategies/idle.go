@@ -68,8 +68,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no documents; nil if unknown. With hooks and without
-// documents, it is the content; otherwise, the templates from unstaged.
+// standing returns the running version of an app that had no documents; nil if unknown. If the app has hooks and still
+// no documents, this version is the content; otherwise, the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -101,8 +101,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would skip steps. A new version comes with its first document, and its previous
-// version is unknown or not on all pods. A return to a version that still has pods is allowed.
+// unsettled returns why a workload would skip steps. One commit adds its first document and a new version, and its
+// previous version is unknown or not on all pods. A return to a version that still has pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -139,7 +139,7 @@ func joined(in Input) rollout.State {
 	}
 	for w, hash := range s.Stable.Templates {
 		if in.Source.Templates[w] != hash {
-			return s // the app does not run the stable version
+			return s
 		}
 	}
 	stable := *newestStable(in)
@@ -209,7 +209,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless it is stable. It ignores missing documents.
+// Rejection returns the rejection of the head's version, even if a document is missing, unless the version is stable.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false

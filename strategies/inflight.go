@@ -188,8 +188,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when a pod can change the decision: ready or, with a router, known to proxies. In place or with
-// surplus pods, pods may be replaced after minReadySeconds, also during a pause.
+// nextPod returns when a pod next changes the decision. With a router, proxies then know the pod. In place or with
+// surplus pods, the pod is then ready for minReadySeconds, also during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -284,8 +284,7 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest decides if no workload moves. Paused: all wait for users or the clock. Stalled: a deadline has passed, or a gate
-// cannot open by itself.
+// rest decides while no workload moves.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

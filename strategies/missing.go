@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument decides after a Rollout document or Deployment left Git in flight. Aborts, reverts, full promotions
+// withoutDocument decides for a release whose Rollout document or Deployment left Git. Aborts, reverts, full promotions
 // and promotions in progress use the last applied documents. Otherwise the app is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)

@@ -67,14 +67,14 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent compares digests. For a used retry, see Rejection.Promotion.
+// isSpent reports whether the promotion file is State.Spent. For a used retry, see Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate records a promotion of the stable version as spent, so that no later release uses it. An entry is about
-// one commit.
+// withoutLate records a promotion of the stable version as spent, so that no later release uses it. An entry stays,
+// because it names one commit.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
 		p.Decision != rollout.Retry && p.Decision != rollout.Restart && p.Through != rollout.ThroughEntry {
@@ -95,7 +95,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect, or "", also for a past release.
+// Ignored returns why the promotion file has no effect, or "". It returns "" for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" || p.Through == rollout.ThroughEntry { // an entry concerns no release in flight
@@ -218,8 +218,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns a promotion through a step of each workload, from 1. An empty map means all. If State.Spent is
-// set, a time changes the promotion's digest.
+// KeyThrough returns a promotion of each workload through a step, counted from 1. An empty map means all steps. If
+// State.Spent is set, the time changes the promotion's digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// No step covers replicas and autoscaler limits: a release changes them immediately, and a rollback keeps them. In a
-// rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
+// Steps do not cover replicas and autoscaler limits: a release changes these immediately, and a rollback keeps them. In
+// a rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
 // withReplicas records the head's replicas if they may differ from State.Source. While an app waits for a shared
 // change, only larger numbers count, as a bad change must not stop the pods of all apps.

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A restart deletes all pods created before the requested time, while no release is in flight. Kubernetes starts pods
-// of the same version. Their creation times show the progress, so a restart is not recorded.
+// A restart deletes all pods created before the requested time, while no release is in flight. The creation times of
+// new pods show the progress, so a restart is not recorded.
 
-// apart is the largest clock difference to the API server with which no pod restarts twice. A new pod's creation time
-// must not be before the restart.
+// apart delays a restart, so that no new pod has a creation time before the restart, even if the API server's clock is
+// behind.
 const apart = 5 * time.Second
 
 type restart struct {
@@ -46,7 +46,8 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes restarts, "" once all pods are newer; due is zero while pods wait for others.
+// Restarting describes restarts, or returns "" once all pods are newer. The time due is zero while pods wait for
+// others.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {

@@ -27,7 +27,7 @@ func rollback(in Input, why cause) Decision {
 		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
 			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied an unrecorded rollback. Then no pod must stay.
+	// Another process may have applied an unrecorded rollback. Then no pods are left to keep.
 	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
@@ -204,8 +204,8 @@ func settling(in Input) time.Duration {
 		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// New pods need not stay with dynamicStableScale: the users' Service selects all pods. Nor in place: the new
-		// version's Service now selects stable pods.
+		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. Nor in place,
+		// because the new version's Service now selects stable pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

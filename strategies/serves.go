@@ -38,14 +38,13 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods have one version and one is ready, ignoring the status.
+// isAllOn reports whether all pods have the version and at least one is ready. It ignores the workload's status.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must be available: at least one.
 func available(spec rollout.Spec, live rollout.ObservedWorkload, n int) int {
 	return min(n, max(1, n-spec.Unavailable(live, n)))
 }
@@ -126,7 +125,7 @@ func OrdersNodes(in Input) bool {
 }
 
 // lessRouted returns why missing pods reduce the new version's requests, and when that may end. New pods must first be
-// ready for wellFor: a crash loop causes only one transition.
+// ready for wellFor, so that a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

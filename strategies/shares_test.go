@@ -119,7 +119,7 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 }
 
 // TestSharesOfFailures runs 200 releases of each kind and compares the results with the table in docs/analysis.md. A comparison of versions
-// must not roll back a good one. The number of bad versions that pass, and the time to notice a bad version, must match the page.
+// must not roll back a good version. The number of bad versions that pass, and the time to notice a bad version, must match the page.
 func TestSharesOfFailures(t *testing.T) {
 	releases := uint64(200)
 	if testing.Short() {

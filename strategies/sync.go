@@ -11,7 +11,7 @@ import (
 )
 
 // adopt applies a commit without a new version. After a change of steps, the release continues at the first changed or,
-// if earlier, its present step. A changed strategy or routed Service rolls it back.
+// if earlier, its present step. A changed strategy or routed Service rolls the release back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -98,9 +98,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps. It ends with them once they moved all users, as
-// head's steps without a switch would send users to all pods. Requests to an experiment that the head changes end first
-// ("unshares").
+// keepsOldList reports whether a release keeps the source's steps. A release that has moved all users ends with these
+// steps, as head's steps without a switch would send users to all pods. If the head changes an experiment, requests to
+// the experiment end first (unshares).
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||

@@ -71,7 +71,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestStandingContent checks that an app's content without objects is no version for a rollback.
+// TestStandingContent checks that no rollback restores content without objects.
 func TestStandingContent(t *testing.T) {
 	for objects, want := range map[int]bool{0: false, 1: true} {
 		in := Input{Source: &rollout.Render{Content: "c1-old", Objects: make([]rollout.Object, objects)}}

@@ -45,8 +45,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// enough returns how many of a step's pods must be available: all, or replicaProgressThreshold, at least one. Of N
-// pods, at most maxUnavailable may be missing. Of fewer, the weight's share of the rest is needed.
+// enough returns how many of a step's pods must be available: all or, with replicaProgressThreshold, at least one. Of N
+// pods, at most maxUnavailable may be missing. Of fewer pods, the weight's share of the rest is needed.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -143,7 +143,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon limits the delay of a timed pause's push. Later, the pause restarts.
+// recordedSoon is the longest push after which a timed pause keeps its start. Later, the pause restarts.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns the next stage's start: now, or earlier if an unpushed decision began the pause.
@@ -174,7 +174,6 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a recorded time, longer if the clock is set back.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A watch follows a stable release (State.Watch). If its analysis fails, the app returns to the version before, as in a
-// rollback from the promotion, which ends the watch.
+// A watch follows a stable release (State.Watch). If its analysis fails, the watch ends, and the app is rolled back as
+// if the release were still promoting.
 
 const watchRun = "/watch"
 
@@ -61,7 +61,7 @@ func watchRuns(in Input) (runs []runOf) {
 	return runs
 }
 
-// withWatch begins and ends watches. A version verified before has none, as the version before it may be worse.
+// withWatch begins and ends watches. A release of a verified version has no watch, as the version before may be worse.
 func withWatch(in, _ Input, d Decision) Decision {
 	s, was, release := &d.State, in.State, watchedIn(d.State)
 	switch {
@@ -123,7 +123,7 @@ func watchEnd(in Input) string {
 	return ""
 }
 
-// watchFailed describes the watch's failed analysis, or returns "". Only Failed counts.
+// watchFailed describes the watch's failed analysis, or returns "".
 func watchFailed(in Input) string {
 	runs := watchRuns(in)
 	for _, r := range Runs(in) {

@@ -25,12 +25,12 @@ type Member struct {
 	Since    time.Time // when that version became healthy, or zero
 	Entered  time.Time // when the app took its commit
 	Doing    string    // a verb for users, such as "is Progressing"
-	Rejected []string  // of Unproven: a rejected version had the head's content; sorted
-	Tried    []string  // of Changed: the app had the head's content before; sorted
+	Rejected []string  // files of Unproven whose content at the head was in a rejected version; sorted
+	Tried    []string  // files of Changed whose content at the head the app had before; sorted
 	Stuck    bool      // cannot start a release now or is unhealthy; other apps come first
-	Apart    bool      // no change of this app counts, such as a first deployment
+	Apart    bool      // the app counts for no file, such as in a first deployment
 	Gone     bool      // not in Git: the app runs, but never enters
-	Same     bool      // no object differs at the head: no wait for Changed
+	Same     bool      // no object differs at the head, so the app does not wait for Changed
 	key      string    // sorts waiting apps
 }
 
@@ -45,7 +45,7 @@ type World interface {
 type Change struct {
 	settings rollout.SharedChanges
 	files    map[string]*shared
-	order    []*Member // waiting, by entry
+	order    []*Member // waiting apps, in the order of entry
 	ranks    map[string][]place
 }
 
@@ -78,7 +78,7 @@ func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err e
 		c.files[file] = f
 		for _, name := range readers {
 			m, failed := w.Member(name)
-			if err = cmp.Or(err, failed); failed != nil { // ask for all other apps too
+			if err = cmp.Or(err, failed); failed != nil { // World is asked about the other apps too
 				continue
 			}
 			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
@@ -169,12 +169,12 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // of the shared file that keeps the app, or of any
+	rollout.Place // of the shared file that the app waits for, or of any file
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
-	Hold          string    // Waits without progress, for the record
+	Hold          string    // Waits without details that change, for the record
 	Due           time.Time // when the condition may change by itself, or zero
-	Asks          bool      // only a user can let apps enter, this app next
+	Asks          bool      // only a user can let apps enter, and this app is next
 
 	Release rollout.Hash   // of the head
 	Commit  rollout.Commit // the head's

@@ -263,12 +263,12 @@ func walk(t *testing.T, seed uint64, mutate func(*cohort.Member)) (most int) {
 			f.set(name, func(m *cohort.Member) {
 				m.Changed, m.Unproven, m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, []string{base}, []string{base}, true
 			})
-		case len(m.Changed) == 0: // an own push supersedes the release
+		case len(m.Changed) == 0: // a push to the app supersedes the release
 			f.set(name, func(m *cohort.Member) { m.Changed, m.Tried = []string{base}, []string{base} })
 		case len(m.Tried) == 0 && rng.IntN(3) == 0:
 			f.set(name, func(m *cohort.Member) { m.Stuck = !m.Stuck }) // a freeze of the app begins or ends
 		case len(m.Rejected) > 0:
-			f.set(name, func(m *cohort.Member) { m.Stuck = false }) // an own push is a new version
+			f.set(name, func(m *cohort.Member) { m.Stuck = false }) // a push to the app is a new version
 		}
 		seen := &fake{Index: f.Index, members: map[string]cohort.Member{}}
 		for name, m := range f.members {
@@ -285,8 +285,8 @@ func walk(t *testing.T, seed uint64, mutate func(*cohort.Member)) (most int) {
 	return len(ran)
 }
 
-// TestBadChangeStays checks that at most the first cohort has a bad change, whatever happens. It notices a mutation that counts an app
-// healthy at another content.
+// TestBadChangeStays checks that at most the first cohort has a bad change, whatever happens. The test notices a mutation that counts an
+// app with another content as healthy.
 func TestBadChangeStays(t *testing.T) {
 	for seed := range uint64(150) {
 		if most := walk(t, seed, func(*cohort.Member) {}); most > 1 {

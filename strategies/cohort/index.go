@@ -8,7 +8,7 @@ type Index struct {
 	readers map[string][]string // by file
 }
 
-// Set replaces an app's sorted files, and reports a difference. No files remove the app.
+// Set replaces an app's sorted files, and reports a difference. An app without files is removed.
 func (x *Index) Set(app string, files []string) (changed bool) {
 	was := x.files[app]
 	if slices.Equal(was, files) {

@@ -30,7 +30,7 @@ type World interface {
 	Candidates() ([]string, error)
 	// Record returns the app's record in another cluster, or why the record does not count.
 	Record(cluster string) (s rollout.State, problem string, err error)
-	// Inputs returns values that equal nothing else for a commit without a build.
+	// Inputs identifies an app's content at a commit. Content that cannot be built equals nothing else.
 	Inputs(cluster, commit string) (Inputs, error)
 }
 
@@ -45,10 +45,10 @@ type Place struct {
 type Choice struct {
 	Commit string
 	Waits  string // for users; "" if the app may follow
-	Hold   string // Waits without progress, for the record
+	Hold   string // Waits without details that change, for the record
 	Note   string // for users, or ""
-	// Proposes has the approval's clusters if only an approval is missing, and no other cluster proposes the approval. A
-	// late cluster replaces no newer approval in the clusters before it.
+	// Proposes has the approval's clusters if only an approval is missing, and no other cluster proposes the approval.
+	// It omits the clusters before this cluster, which may have newer approvals.
 	Proposes []string
 }
 
@@ -68,7 +68,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	for i, commit := range all {
 		c, err := p.check(w, commit, now)
 		eligible, approved, isSame := c.Waits == "", stage.Approve != rollout.ApproveMerge, false
-		if err == nil && eligible && i > 0 { // as after a change of a comment
+		if err == nil && eligible && i > 0 { // the inputs may be the same, as after a change of a comment
 			isSame, err = same(w, p.Cluster, commit, s.Source)
 		}
 		if err == nil && eligible && !approved && p.Approved != "" {
@@ -108,7 +108,7 @@ func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
 	return all[before:], nil
 }
 
-// stage returns the cluster's stage, or the stage before by -1.
+// stage returns the cluster's stage, or the stage before with the offset -1.
 func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }
@@ -206,7 +206,7 @@ func (p Place) limit(w World, c *Choice, now time.Time) error {
 	return err
 }
 
-// done counts the clusters of the stage that are done with a commit or lack the app, and returns the first other.
+// done counts the clusters that are done with a commit or lack the app. It also returns the first other cluster.
 func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {
@@ -224,18 +224,16 @@ func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	return n, first, at, nil
 }
 
-// ranked returns the stage's clusters in the order in which these take the app's changes, and this cluster's index.
 func (p Place) ranked() (all []string, before int) {
 	all = p.stage(0).Ranked(p.App)
 	return all, slices.Index(all, p.Cluster)
 }
 
-// proof holds the facts of a cluster's record about a commit.
 type proof struct {
 	done  bool
 	lacks bool   // the cluster does not list the app
-	why   string // not done, for users
-	hold  string // why without progress, or ""
+	why   string // why the cluster is not done, for users
+	hold  string // why without details that change, or ""
 }
 
 func (c *Choice) wait(cluster string, stage *rollout.Stage, e proof, limit string) {

@@ -74,7 +74,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so the weight waits
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so a later step applies the weight
 		}
 		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // otherwise no request has the headers
 			s.Headers, s.Text = step.Headers, s.Text+", headers "+strings.Join(step.Headers.Names(), ", ")
@@ -111,7 +111,7 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 }
 
 // routedHandover returns the last stages of a routed canary. Once routers send all requests to the new version, the
-// stable Service selects it. Ping-pong Services need no switch.
+// stable Service selects this version. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -255,7 +255,6 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises each version to min(floor, n) pods. A version with 0 pods keeps 0.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {
@@ -270,8 +269,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new, 2 old, or with a surge 1 new, 3 old.
-// Without a fit, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate n-1.
+// CalculateReplicaCountsForBasicCanary. Without a fit, as for 5 pods at 90 % without a surge, Argo Rollouts gives no
+// canary pod, and Approximate n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

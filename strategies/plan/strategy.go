@@ -69,7 +69,7 @@ const (
 	SharedPins                // in place: the new version's Service gets only matched requests
 )
 
-// Routing describes how routers split requests. Without it, Services spread the requests across pods.
+// Routing describes how routers split requests. Without a router, Services spread the requests across pods.
 type Routing struct {
 	*rollout.Traffic
 	dynamic bool // dynamicStableScale: stable pods decrease with their traffic
@@ -193,7 +193,7 @@ func (p *Compiled) PromotionStep() int {
 	return len(p.Stages)
 }
 
-// Moved returns the index of the stage that switches the users' Service, else PromotionStep.
+// Moved returns the index of the stage that switches the users' Service, or PromotionStep without such a stage.
 func (p *Compiled) Moved() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Switched }); i >= 0 {
 		return i
@@ -293,8 +293,8 @@ func (s Stage) RoutesAs(o Stage) bool {
 // Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services of known and the old plan without a role in this plan. Without a router, it
-// includes the users' former Service, even as the new version's Service.
+// LeftServices returns the Services of known and of the old plan that have no role in this plan. Without a router, it
+// includes the users' former Service, even if that is now the new version's Service.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
