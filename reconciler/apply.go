@@ -18,8 +18,8 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. For a removed app, it applies only a rollback and the first state
-// afterwards, without other apps' objects. If the cluster refuses an object in a rollback, applyEach follows.
+// apply applies a state that names a commit. For a removed app, it applies only a rollback and the next state, without
+// other apps' objects. If the cluster refuses an object in a rollback, applyEach applies the rest.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -32,7 +32,7 @@ func (k *applier) apply(
 	defer func() { end(err) }()
 	objects, rendered, err := k.desired(ctx, &t, m, state, now)
 	if err != nil || state.Phase != rollout.Aborting && strategies.RequestedAbort(t.input) != "" {
-		return err // after an abort, only the next decision's rollback is applied
+		return err // after an abort request, only the next decision's rollback is applied
 	}
 	if t.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
@@ -56,7 +56,7 @@ func (k *applier) apply(
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
-	routes, _ := strategies.Ahead(rendered, nil) // reported earlier
+	routes, _ := strategies.Ahead(rendered, nil) // an earlier pass has reported the error
 	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
@@ -64,13 +64,13 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
-		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // of a kind unknown to WorkloadOf
+		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // a workload of a kind unknown to WorkloadOf
 		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }
 
-// applyEach keeps the order, because traffic must move before pods. It ignores an InvalidError, and stops at other
-// errors.
+// applyEach applies objects in order, because requests must move before pods. It continues after an InvalidError, and
+// stops at other errors.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

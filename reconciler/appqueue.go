@@ -36,7 +36,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// RunOnce uses an app's last time, Run the earliest. A zero time means never.
+	// With RunOnce, the last time of an app counts; with Run, the earliest. A zero time means never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)

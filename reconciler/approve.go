@@ -12,7 +12,7 @@ import (
 
 // Approver returns the promoter who approved a promotion file in a commit. "promoters" is the path of the policy's file
 // of promoters, or "". Without an error, "" means that every user may approve. An error that wraps a
-// *rollout.InvalidError means that no promoter approved. Any other error means unknown.
+// *rollout.InvalidError means that no promoter approved. After any other error, the answer is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
 // approvals caches an Approver's results. Passes never call the Approver, because a call may fetch history.
@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question names a promotion file to approve by blob id, and main, the branch's commit id.
+// question names a promotion file by its path and blob id; main is the commit id of the users' branch.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -120,7 +120,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all results: the trusted keys may have changed.
+// forget drops all results, because the trusted keys may have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,14 +17,14 @@ type blame struct {
 	wanted func()
 
 	mu       sync.Mutex
-	unblamed map[string]string     // first commits of histories, by app
+	unblamed map[string]string     // first commit of each requested history, by app
 	authors  map[string]authorship // by app
 }
 
 // authorship has the file's blob id. An unknown author is "".
 type authorship struct{ file, author string }
 
-// head sets an app's Commit to the last commit in j.line that changed the render or error, for reverts and the
+// head sets the head's Commit to the last commit in j.line that changed the render or error, for reverts and the
 // release's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
@@ -74,7 +74,8 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor requests the history for a file older than this process. Until then, its error permits only a rollback.
+// withAuthor returns the promotion file with its author. For a file older than this process, it requests the history.
+// Until then, its error permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -94,7 +95,6 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 }
 
 func changed(line []Snapshot, paths ...string) rollout.Commit {
-	// The first commit has no earlier commit to compare with.
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
 			is, _, err := line[i].Lookup(name)

@@ -29,8 +29,8 @@ type cohorts struct {
 	entries *source.Entries
 	older   map[string]*source.Entries // for heads older than the branch's, by commit
 	of      [3]any                     // the answers' branch, record's head and number of renders
-	waiting map[string]*cohort.Entry   // by app that was told to wait; nil if unknown
-	next    atomic.Pointer[string]     // one of these apps, or nil
+	waiting map[string]*cohort.Entry   // answers by waiting app; nil if unknown
+	next    atomic.Pointer[string]     // a waiting app, or nil
 }
 
 // entry returns whether an app may take a shared change. An error means an unknown answer: the app waits.
@@ -101,10 +101,10 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		return false
 	}
 	if c.view = v; was[0] != v.branch {
-		read := 0 // apps in Files, in their order
+		read := 0 // number of first apps whose files are known
 		c.entries = &source.Entries{Branch: v.branch,
 			Record: func(app string) rollout.State {
-				e, _ := c.states.of(app) // without a record, a queued rename may follow: the former name counts
+				e, _ := c.states.of(app) // an app without a record may have a queued rename: the former name counts
 				if next := c.queued(app, e.state.Serial); next != nil && e.state.App != "" {
 					return *next
 				}
@@ -132,7 +132,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 }
 
 // isRead reports whether the index has an app's files: at the head or, for a removed app or after an error, at the
-// recorded commit. Without any readable commit, an app has no files.
+// recorded commit.
 func (c *cohorts) isRead(app string) (is bool) {
 	a, r := c.view.apps[app], c.renders
 	e, _ := c.states.of(app)
@@ -183,7 +183,6 @@ func (c *cohorts) wake() {
 	}
 }
 
-// forget ends an app's wait. If the app is gone, its answers are dropped.
 func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit, in only one goroutine; others use its outbox.
+// committer pushes all queued transitions in one commit, in only one goroutine; other goroutines use its outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,10 +21,10 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int               // refused pushes; chooses the first retry
+	batches int               // number of refused pushes; selects the first transition to retry
 	stale   map[string]stale  // unwanted proposals' branches
-	shown   *rollout.Forge    // at the last full report
-	told    map[string]string // the forge's commits by joint branch
+	shown   *rollout.Forge    // forge of the last full report
+	told    map[string]string // commits that the forge knows, by joint branch
 }
 
 // flush records the due transitions. err concerns the whole push; after ErrConflict, all decisions must be repeated.
@@ -75,9 +75,9 @@ const maxRefused = 3
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
-	// The server may refuse a single transition for ever, for example because its text looks like a credential. So push
-	// one by one, each time beginning with another. "err" is set if all are refused and one refusal is new, or to
-	// repeat the push.
+	// The server may refuse a single transition for ever, for example because its text looks like a credential. So each
+	// transition is pushed alone, each time beginning with another transition. The error err is set if all are refused
+	// and one refusal is new, or if the push must be repeated.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -111,7 +111,6 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes all transitions and proposals. A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -200,7 +199,7 @@ func (r *committer) edits(on draft, all []transition) (map[string][]byte, map[st
 	return files, states, nil
 }
 
-// message returns the commit message for the state branch. The subject is for users, and the trailers are for programs.
+// message returns the commit message for the state branch.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
 //

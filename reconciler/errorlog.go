@@ -33,7 +33,8 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before stores a text about a subject, and returns the last text, or else the new one. isOver forgets the subject.
+// before replaces the text about a subject by now. It returns the replaced text or, without one, now. If isOver is
+// true, it forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {

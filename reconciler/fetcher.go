@@ -19,12 +19,11 @@ type fetcher struct {
 
 	mu    sync.Mutex
 	wants map[string][]job  // by missing commit
-	asked map[string]bool   // fetch started
-	ours  map[string]bool   // are or were on the users' branch
-	gone  map[string]string // reasons, until the next fetch
+	asked map[string]bool   // commits whose fetch has started
+	ours  map[string]bool   // commits that are or were on the users' branch
+	gone  map[string]string // why commits are unavailable, until the next fetch
 }
 
-// mostOurs limits the map ours, which is then cleared.
 const mostOurs = 20_000
 
 // tree returns a commit of the users' branch, or requests the commit for jobs. The error wraps ErrNotReady, or says why
@@ -61,8 +60,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch. The server lacks the commits in "gone", the users' branch the commits in "outside". After an
-// error, apps request all commits again.
+// brought handles a fetch. The server lacks the commits in gone, and the users' branch lacks the commits in outside.
+// After an error, apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +75,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // no proof that users pushed it
+		case slices.Contains(outside, commit): // no proof that users pushed the commit
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs adds the Jobs' states to a copy of known, and logs once why a Job is stuck.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -32,11 +31,10 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// askJob creates no Job for a removed app.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:
-		return rollout.JobState{Stuck: "no Job can be made here"}, nil
+		return rollout.JobState{Stuck: "this process cannot create Jobs"}, nil
 	case job.Delete:
 		return rollout.JobState{Gone: true}, o.Jobs.DeleteJob(ctx, job.Object.Namespace(), job.Object.Name())
 	}

@@ -23,9 +23,8 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past compares and fetches commits. Merge returns the effect of a merge. Between returns the commits from one to
-// another along first parents, oldest first, both included. Outside returns the listed commits that are not ancestors
-// of the given commit, along any parents.
+// Past compares and fetches commits. Between returns the commits from one to another along first parents, oldest first,
+// both included. Outside returns the listed commits that are not ancestors of the given commit, along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -40,7 +39,6 @@ type Branches interface {
 	Held(commit string) (tree Snapshot, held bool)
 }
 
-// Renderer renders one app at one commit.
 type Renderer = source.Renderer
 
 // Observer reads the cluster. Observe uses watch caches; routes are the objects whose status a router writes. Serves

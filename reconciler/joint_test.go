@@ -19,8 +19,8 @@ func commonAt(v string) map[string]string {
 	return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
 }
 
-// newMany returns two clusters with the app shop and 50 apps that share content. The stage of prod needs approvals. If restarts, the
-// reconciler of prod restarts every 13 seconds.
+// newMany returns two clusters with the app shop and 50 apps that share content. The stage of prod needs approvals. If restarts is true,
+// the reconciler of prod restarts every 13 seconds.
 func newMany(t *testing.T, restarts bool) *many {
 	files := commonAt("v1")
 	files["common/kustomization.yaml"] = "resources: [config.yaml]\n"
@@ -61,7 +61,7 @@ func (c *many) run(seconds int) {
 	}
 }
 
-// change pushes content of all apps, and a version of shop that becomes ready in staging only after a call of heal.
+// change pushes content v for all apps, and version v of shop, which becomes ready in staging only after a call of heal.
 func (c *many) change(v string) string {
 	c.staging.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == v} }
 	files := commonAt(v)
@@ -82,7 +82,7 @@ func (c *many) heal() {
 	c.staging.cluster.OnChange("heal")
 }
 
-// proposed fails the test unless the proposals are the given branches. It returns the files of the first.
+// proposed fails the test unless the proposals are the given branches. It returns the files of the first branch.
 func (c *many) proposed(what string, want ...string) map[string]string {
 	c.Helper()
 	got := c.prod.git.Server.Branches("gitrollout/promote/prod/")
@@ -107,7 +107,7 @@ func (c *many) own() (all []string) {
 	return all
 }
 
-// at returns how many apps have content.
+// at returns how many apps have the content v.
 func (c *many) at(v string) (n int) {
 	for i := range 50 {
 		if s := c.prod.stateOf(fmt.Sprintf("a%d", i)); strings.Contains(c.prod.git.Server.Files(s.Source)["common/config.yaml"], "a: "+v) {
@@ -117,8 +117,9 @@ func (c *many) at(v string) (n int) {
 	return n
 }
 
-// TestJointProposal: 50 apps that await the approval of a commit have own proposals, and 51 apps have one joint proposal. Apps leave the
-// joint proposal, or the merge lets all apps enter. A newer commit replaces the joint proposal. Restarts change nothing.
+// TestJointProposal checks the proposals of apps that await the approval of a commit. 50 apps have one proposal each, and 51 apps have one
+// joint proposal. Apps leave the joint proposal, or the merge lets all apps enter. A newer commit replaces the joint proposal. Restarts
+// change nothing.
 func TestJointProposal(t *testing.T) {
 	for _, restarts := range []bool{false, true}[map[bool]int{testing.Short(): 1}[true]:] {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {

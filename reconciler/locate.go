@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry at its recorded or else its stable commit, if on the users' branch.
+// asRecorded returns the app's entry at its recorded commit or, if that is unavailable, at its stable commit.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -21,7 +21,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // at this commit
+			then = l.reader.AppAt(tree, s.Named(a))
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -41,12 +41,12 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	_, lists, err := l.reader.Listed(tree, s.App)
 	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // see source.Branch.Removed
 	if lists || err != nil && !saysSo {
-		return nil, false // unreadable configuration
+		return nil, false // listed, or without a readable configuration
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord is for the time before a configuration is readable.
+// viewOfRecord sets an app's view from the record, while no configuration is readable.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

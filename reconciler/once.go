@@ -11,12 +11,12 @@ import (
 
 const maxTries = 5
 
-// RunOnce fetches Git, reconciles the due apps and pushes, again after a conflict. If fetch is false, the first try
-// uses the previous fetch. Each app makes at most one transition. The error joins all failures.
+// RunOnce fetches Git, reconciles the due apps and pushes. After a conflict, it starts again. If fetch is false, the
+// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // nil without an error
+	failed := map[string]error{} // by reconciled app; nil without an error
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error
@@ -91,7 +91,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
-	due := clock() // later apps belong to the next pass
+	due := clock() // apps due later belong to the next call
 	var done []string
 	defer func() {
 		for _, app := range done {

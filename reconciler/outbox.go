@@ -16,17 +16,17 @@ type outbox struct {
 
 	mu       sync.Mutex
 	isBehind bool                  // another writer was faster: no push before a fetch
-	notYet   time.Time             // no push before, after a failure
-	refused  map[string]refusal    // by app, while others are accepted
+	notYet   time.Time             // after a failure, no push before this time
+	refused  map[string]refusal    // by app, while the server accepts others
 	waiting  map[string]transition // to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to push to the users' branch
 	proposes map[string]recorded // to compare with the head
-	reverted map[string]string   // last head with a tried revert, by app
+	reverted map[string]string   // head at which a revert was last tried, by app
 	compared map[string]string   // last comparison's key, by app
 	entries  map[string]*cohort.Entry
-	failed   []string // to retry after the next fetch
+	failed   []string // apps whose proposals to retry after the next fetch
 	news     chan struct{}
 }
 
@@ -43,8 +43,7 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue does nothing during a push of the app's transition, because the outcome is unknown. The app is reconciled
-// again afterwards.
+// enqueue does nothing during a push of the app's transition, because the outcome is unknown.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +54,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if decided from the serial, or nil.
+// queued returns the app's queued state if its decision used the record with this serial, or nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +91,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports a recorded transition whose result no pass has taken.
+// isRecorded reports whether a transition is recorded whose result no pass has taken.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +100,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports a waiting push, a rollback in it, and its earliest time.
+// waits reports whether a push waits, whether the push has a rollback, and its earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +172,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename requires an unchanged record that is not queued. The caller holds mu.
+// mayRename reports whether the former name's record is unchanged and not queued. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

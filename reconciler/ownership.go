@@ -74,8 +74,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst prefers the only app whose record has the object. If both have it, both may keep it; otherwise, the first
-// name wins.
+// comesFirst reports whether app may have an object: only its record has the object, or both records have the object.
+// Without a record, the first name wins.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

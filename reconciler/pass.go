@@ -26,9 +26,9 @@ type appCache struct {
 	on      *rollout.State       // pending was decided from this record; a pointer, because few apps have one
 	told    bool
 	failing time.Time // start of the failed passes, or zero
-	kept    error     // by the last prune
-	fought  error     // another writer of the release's objects
-	refused error     // first refusal of pods' metadata by role
+	kept    error     // error of the last prune
+	fought  error     // another writer changed the release's objects
+	refused error     // first refusal to set pods' metadata by role
 }
 
 type pass struct {
@@ -36,8 +36,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's recorded state, observes the app and decides. It applies a rollback before recording it. It
-// returns nil for an unreadable record, or a removed app without a record.
+// pass applies an app's recorded state, observes the app and decides. It returns nil for an unreadable record, or a
+// removed app without a record.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -67,7 +67,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 // Each patched pod starts another pass for the rest.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles sets pods' labels and annotations by role. Transitions come first; an error stops none.
+// setRoles sets pods' labels and annotations by role, after any transition. Its errors stop no transition.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
@@ -172,7 +172,8 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// goesBack reports a decision that begins or continues a rollback. A stale decision applies nothing.
+// goesBack reports whether a decision begins or continues a rollback. A stale decision counts, because it applies
+// nothing.
 func (s *pass) goesBack() bool {
 	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
@@ -212,8 +213,8 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather permits only a rollback if "unknown" is set: the head, the approval or the cluster is unknown. "err" means an
-// unread recorded commit, which a rollback needs.
+// gather sets the pass's input. The error unknown means that the head, an approval or the cluster is unknown, which
+// permits only a rollback. The error err means an unread recorded commit, which a rollback needs.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -224,14 +225,14 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	} else if s.renamedFrom != nil {
 		state = s.renamedFrom.state
 	}
-	if a.unread { // unknown folder
+	if a.unread {
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	app, unknown := r.prepare(s.view, a, state, now)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // after the read of a rollback's commit
+	if app.Promotion != nil { // only after Gather has read a rollback's commit
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -326,7 +327,6 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving finds the versions whose Service has a ready endpoint, because routes need one.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -339,7 +339,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted sends a dry run of a commit's objects before the record. A refusal holds the app.
+// accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, rendered, err := k.desired(ctx, new(s.transition), s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -365,7 +365,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure skips unrecorded analyses, whose start may change.
+// measure starts due measurements, except of unrecorded analyses, whose start may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

@@ -17,7 +17,7 @@ type peers struct {
 	*Options
 	current func() *gitView
 	touch   func(app string)
-	wanted  chan struct{} // a refresh
+	wanted  chan struct{} // requests a refresh
 
 	mu       sync.Mutex
 	clusters map[string]*peer
@@ -188,7 +188,7 @@ func (p *peers) known() map[string]peer {
 			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
-		if k.states == nil { // an app asked by an earlier answer of States
+		if k.states == nil { // an app has asked through an earlier answer of States
 			k.states = map[string]peerState{}
 		}
 		next := *k
@@ -203,7 +203,7 @@ func (p *peers) known() map[string]peer {
 	return known
 }
 
-// take checks a state branch's head. failed is the look-up's error.
+// take checks a state branch's head.
 func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	if failed != nil {
 		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)
@@ -263,7 +263,7 @@ func (k *peer) isNew(app string) bool {
 	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
 }
 
-// answer refreshes for an app's first answer, for callers of RunOnce.
+// answer refreshes if an app waits for its first answer, for callers of RunOnce.
 func (p *peers) answer(ctx context.Context) (any bool, err error) {
 	select {
 	case <-p.wanted:

@@ -122,8 +122,8 @@ func (s *stage) serial(app string) int {
 	return state.Serial
 }
 
-// TestPeersAreReadWhileAppsWait checks the requests for records of another cluster: none while no app waits, one look-up
-// while one waits, and a fetch only if the branch has moved. An app becomes due only if a record changes that it has read.
+// TestPeersAreReadWhileAppsWait checks the requests for records of another cluster. There is none while no app waits, one look-up while one
+// app waits, and a fetch only if the branch has moved. An app becomes due only if a record changes that it has read.
 func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	s := newStage(t)
 	main := s.head()
@@ -243,8 +243,8 @@ func TestPeerProblems(t *testing.T) {
 	}
 }
 
-// TestUnreachablePeers checks that records do not count while the server does not answer, and that waiting apps become due only
-// when this begins and ends. A record of another app that cannot be read is no missing record.
+// TestUnreachablePeers checks that records do not count while the server does not answer, and that waiting apps become due only when this
+// begins and ends. An unreadable record of another app does not count as missing.
 func TestUnreachablePeers(t *testing.T) {
 	s := newStage(t)
 	main := s.head()

@@ -16,19 +16,19 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller publishes an immutable view of Git. Only one goroutine uses it, except current.
+// poller publishes an immutable view of Git. Only one goroutine uses it, but any goroutine may call current.
 type poller struct {
 	*Options
 	preparer
 	reader *source.Reader
 	touch  func(app string)
-	looked func() // after successful fetches
+	looked func() // called after each successful fetch
 
 	seen        atomic.Pointer[gitView]
-	config      *rollout.Config // last readable one
+	config      *rollout.Config // last readable configuration
 	hasRead     bool
 	unreachable bool
-	invalid     error  // at the last successful fetch
+	invalid     error  // invalid input at the last successful fetch
 	judged      string // last judged head and reason
 }
 
@@ -48,7 +48,8 @@ type gitView struct {
 
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// isStill reports an unchanged Git and record. Apps without a configuration also depend on commits that arrive.
+// isStill reports whether Git and the record are unchanged. Apps without a configuration also depend on commits that
+// arrive.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
@@ -74,9 +75,9 @@ type appView struct {
 	rollout.App
 	promotion source.Promotion
 	calendar  rollout.Calendar
-	removed   *rollout.InvalidError // if Git no longer lists the app
+	removed   *rollout.InvalidError // why Git no longer lists the app, or nil
 	removedBy rollout.Commit        // zero if unknown
-	unread    bool                  // unknown folder and permissions
+	unread    bool                  // folder and permissions are not known yet
 	prunes    bool                  // the removed app's objects are to be deleted
 	refused   *rollout.InvalidError // newest commit is refused and would change this app
 	head      *strategies.Head      // instead of the branch's head
@@ -136,7 +137,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem adds the last invalid input if fetches fail since "away".
+// tellProblem reports invalid input in Git and, since the time away, failed fetches.
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -197,7 +198,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // else the first transition creates it
+	if heads.State != "" { // otherwise the first transition creates the state branch
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -227,8 +228,8 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// withDecisions adds an app's promotion and calendar. If nothing has changed, it returns the former view's app. A
-// transition keeps its view until its push ends, so views share apps. holdUnverified changes apps, so it shares none.
+// withDecisions adds an app's promotion and calendar. Views share unchanged apps, because queued transitions keep old
+// views. holdUnverified changes apps, so its views share none.
 func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
 	e, _ := l.states.of(a.Name)
 	a.promotion = next.branch.Promotion(e.state.Named(a.App))
@@ -324,11 +325,10 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request, checks which are on the users' branch, checks approvals and reads
-// histories.
+// bring fetches all wanted commits in one request, checks approvals and reads histories.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
-	if v == nil { // before the first fetch
+	if v == nil {
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
@@ -347,7 +347,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
-	l.renders.read(func() { l.renders.made++ }) // else the woken app compares no other app's answer
+	l.renders.read(func() { l.renders.made++ }) // otherwise the woken app compares no answers of other apps
 	l.cohorts.wake()
 	if err != nil {
 		l.unreachable = true // apps become due when Git answers

@@ -86,7 +86,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns nil for no update. An unreadable branch is checked later.
+// planned returns the update of a proposal's branch, if any. An unreadable branch is checked later.
 func (r *committer) planned(ctx context.Context, v *gitView, app, branch string, p propose.Plan) []rollout.Update {
 	p.Existing = r.states.isProposed(branch)
 	if p.Existing != "" && p.Wanted != nil {
@@ -101,7 +101,7 @@ func (r *committer) planned(ctx context.Context, v *gitView, app, branch string,
 	switch step, why := p.Calculate(); step {
 	case propose.Push:
 		if !p.IsNew {
-			r.Log.Warn("a proposal is made anew", "branch", branch, "commit", p.Existing, "why", why)
+			r.Log.Warn("a proposal is replaced", "branch", branch, "commit", p.Existing, "why", why)
 		}
 		return []rollout.Update{ordered(*p.Wanted, branch, p.Existing, v.main())}
 	case propose.Delete:
@@ -140,7 +140,7 @@ func (r *committer) renewProposals(ctx context.Context) {
 		s := noted[app]
 		e, _ := r.states.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // reconciled again
+			continue // the app is reconciled again
 		}
 		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
@@ -162,7 +162,7 @@ func (r *committer) noteFailed(app string, err error) {
 		r.poll()
 		return
 	}
-	r.Log.Warn("proposals cannot be made anew", "app", app, "error", err)
+	r.Log.Warn("proposals cannot be pushed", "app", app, "error", err)
 }
 
 func (r *committer) retry(app string) {

@@ -82,14 +82,14 @@ func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) 
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // deletes only objects with this label
+		absent, failed := k.Applier.Prune(ctx, name, refs)
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother ignores removed apps without a record.
+// isAnother reports whether another app has the name. Removed apps without a record do not count.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -105,7 +105,7 @@ func listed(refs []rollout.Ref) string {
 }
 
 // Wants returns an app's object at the newest commit, or nil. For a recorded object of an app without a render, Wants
-// returns an empty object. After an error, ask again.
+// returns an empty object. After an error, the answer is not known yet.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {

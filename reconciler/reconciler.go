@@ -21,12 +21,12 @@ import (
 // Options configures a Reconciler.
 type Options struct {
 	Cluster string         // folder under .gitrollout/
-	UID     string         // of the state branch; others are refused
+	UID     string         // of the cluster; state branches with other UIDs are refused
 	Source  rollout.Source // users' branch, as cluster.yaml names it
 
-	Namespace  string   // no app may write; default rollout.OwnNamespace
+	Namespace  string   // namespace in which no app may write; default rollout.OwnNamespace
 	Namespaces []string // default all
-	Only       []string // if set, only these apps' rollbacks, unrecorded
+	Only       []string // if set, the process only rolls back these apps, without a record
 
 	// As returns an app's context for cluster requests; nil means the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
@@ -37,13 +37,13 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs // nil: no Job can be created
-	// Annotations removes finished requests to break glass, and labels pods by role. May be nil.
+	// Annotations may be nil.
 	Annotations Annotations
 	Believe     func(Snapshot) error                      // why a commit of the state branch is untrusted; nil trusts all
 	Branches    Branches                                  // of other clusters; nil: no record of another cluster counts
 	BelievePeer func(cluster string, tree Snapshot) error // Believe for the state branch of another cluster
 	Approve     Approver                                  // nil approves all promotion files
-	// Nodes returns the labels of nodes by name. Releases use them to select nodes.
+	// Nodes returns the labels of nodes by name.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
 	Know func(kinds []rollout.Partitioned)
@@ -56,7 +56,7 @@ type Options struct {
 	Tell       func(report.Report) // may be nil; called by several goroutines, must not block
 	ShowsForge bool                // Tell publishes to the forge
 	Trace      report.Tracer       // each part of a pass; may be nil
-	Ends       bool                // after RunOnce, so each pass records all measurements
+	Ends       bool                // the process ends after RunOnce, so each pass records all measurements
 	Log        *slog.Logger
 
 	Writer    string // host or pod, for cluster.yaml
@@ -67,7 +67,7 @@ type Options struct {
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler has three parts: the poller reads Git, workers reconcile apps, and the committer writes Git.
+// Reconciler is the control loop of one cluster.
 type Reconciler struct {
 	Options
 	*applier
@@ -75,8 +75,8 @@ type Reconciler struct {
 	out      *committer
 	queue    *appQueue
 	collects bool          // no later pass records new measurements
-	asked    chan bool     // fetches; true: immediate
-	wanted   chan struct{} // for a commit, history or approval
+	asked    chan bool     // requests for a fetch; true: immediately
+	wanted   chan struct{} // requests for a commit, history or approval
 	stats    counters
 	errorLog errorLog
 	watchdog watchdog
@@ -164,7 +164,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.As(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // reported; the pass below applies again
+		_ = r.applyRecorded(ctx, done, clock()) // reported, and applied again by the pass below
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -203,7 +203,7 @@ func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Co
 // whileWaiting is the interval between an app's passes during its push, for a rollback.
 const whileWaiting = time.Second
 
-// applyRecorded does nothing after a later rollback.
+// applyRecorded applies a recorded transition, unless a later rollback was applied.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
@@ -242,8 +242,7 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min. Extra passes after
-// changes do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
@@ -261,7 +260,6 @@ func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }
 
-// offer drops the value if the channel has an unread one.
 func offer[T any](to chan T, v T) {
 	select {
 	case to <- v:

@@ -34,7 +34,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			state.Hooks = append(rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
-			}), before.Hooks...) // from before the new name's first deployment
+			}), before.Hooks...) // hooks from before the new name's first deployment
 			state.Inventory = slices.Concat(e.state.Inventory, before.Inventory)
 			state.Inventory = strategies.Inventory(state, nil)
 			if former = (&rename{from: name, state: state}); !gone {
@@ -87,7 +87,7 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports a common workload, or any common object without workloads in the inventory. Namespaces and
+// sharesObjects reports whether a workload is common or, without workloads in the inventory, any object. Namespaces and
 // CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {

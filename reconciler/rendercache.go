@@ -30,7 +30,7 @@ type renderCache struct {
 	heads  map[string]*headRender
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
-	failed map[string]bool          // failed renders, until retry
+	failed map[string]bool          // apps with a failed render, until retry
 	index  cohort.Index             // files of the newest renders that succeeded
 	made   int                      // number of renders, heads, forgotten apps and fetches of commits so far
 	wake   func()                   // after each render
@@ -42,12 +42,12 @@ type headRender struct {
 	line       []Snapshot // commits from "of" to "want", nil if unknown
 	of         string     // head's commit; "" before the first render
 	app        rollout.App
-	policy     *rollout.Policy // checked against the render
+	policy     *rollout.Policy // policy against which the render was checked
 	head       strategies.Head
-	missed     bool // repeat a pass
+	missed     bool // a pass lacked the head and must be repeated
 	looks      int  // fetches since the last failed try
 	pause      int
-	isUnblamed bool     // the head names the newest commit as its change
+	isUnblamed bool     // the commit that changed the head is unknown; the head names the newest
 	rivals     []string // apps with an object of this app, which wait for its newest head
 }
 
@@ -71,7 +71,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // present name at the head
+	app.Formerly = "" // the head has only the present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -99,7 +99,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []*rollout.App) 
 	}
 }
 
-// prepare queues renders at recorded commits, for one fetch. Apps in flight come first.
+// prepare queues renders at recorded commits, for one fetch.
 func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -254,7 +254,7 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs keeps the commit that last changed an unchanged render.
+// headIs stores a new head. An unchanged render keeps the commit that last changed the render.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
@@ -270,7 +270,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // old head until the app follows the new one
+		if was.Render != nil { // the app is at the old head until it follows the new head
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0

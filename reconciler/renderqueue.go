@@ -23,7 +23,7 @@ type job struct {
 	was  *rollout.Render
 }
 
-// renderQueue puts apps in flight first. A slow app occupies one worker.
+// renderQueue puts apps in flight first.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
@@ -53,7 +53,6 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run returns after close or, if waits is false, when the queue is empty.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +81,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 		j = (*from)[i]
 		copy((*from)[1:i+1], (*from)[:i])
 		if *from = (*from)[1:]; len(*from) == 0 {
-			*from = nil // frees the array
+			*from = nil
 		}
 		delete(q.known, j.what)
 		q.busy[j.app.Name] = true
@@ -91,7 +90,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves apps' jobs before other jobs in flight, perhaps many after a restart.
+// hasten moves the apps' jobs before all other jobs in flight, of which a restart may have many.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

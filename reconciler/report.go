@@ -23,7 +23,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened counts a rollback when applied, not when recorded.
+// happened reports whether to tell a transition: a rollback when applied, others when recorded.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false
@@ -68,7 +68,6 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight returns a step, such as "2/5", and the smallest weight of workloads in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

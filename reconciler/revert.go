@@ -68,8 +68,8 @@ func (r *committer) wantRevert(s recorded) {
 	}
 }
 
-// pushReverts pushes reverts of only an app's folder and its rejected release, one by one onto the newest head. A
-// refused revert becomes a proposal.
+// pushReverts pushes reverts that are not doubtful, one by one onto the newest head. A refused revert becomes a
+// proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -111,7 +111,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 		delete(r.reverted, app)
 		r.mu.Unlock()
 	}
-	if err == nil || errors.Is(err, rollout.ErrConflict) { // fetch the new head
+	if err == nil || errors.Is(err, rollout.ErrConflict) {
 		r.Log.Info("revert pushed", "app", app, "branch", u.Branch, "moved", err != nil)
 		r.poll()
 		return true
@@ -128,7 +128,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports a user's undo of the current, perhaps not rejected, release.
+// undoes reports whether a branch is a user's undo of the current release, rejected or not.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

@@ -20,8 +20,8 @@ const debounce = 20 * time.Millisecond
 // pollSpacing is the minimum time between fetches, because many webhooks may call Poll.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for others, so that one push records all. mostGathering limits the wait. A
-// commit's apps are rendered one after the other.
+// gathering is how long a push waits for more transitions, as a commit's apps are rendered one after the other.
+// mostGathering limits the wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -96,7 +96,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and missing commits. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request. It also fetches missing commits. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -160,10 +160,10 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions after the running push and the push interval. Rollbacks ignore the interval.
+// pumpOut records transitions after the running push and the push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first and newest arrival, and the last push's end
-	var failing time.Time             // of failed pushes
+	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		waits, urgent, notYet := r.out.waits(time.Now())
@@ -210,7 +210,6 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns a time after the push interval, which urgent transitions ignore.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -218,7 +217,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush requests a fetch after a conflict, and returns nil.
+// flush records the due transitions. After a conflict, it requests a fetch and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// away is a Git server whose n-th fetch fails with the error err(n). If this is nil, Repository serves the fetch.
+// away is a Git server whose n-th fetch fails with the error err(n). If err(n) is nil, Repository serves the fetch.
 type away struct {
 	reconciler.Repository
 	fetches atomic.Int64

@@ -30,13 +30,13 @@ type stages struct {
 	mu      sync.Mutex
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
-	commits []Snapshot                // to a head, oldest first
-	far     map[string]bool           // too old for commits
+	commits []Snapshot                // up to a head, oldest first
+	far     map[string]bool           // commits that are older than the field commits
 }
 
 type inputsAt struct{ cluster, app, commit string }
 
-// mostKnown limits the map known. A full map is cleared. A waiting app needs some 30 answers in one pass.
+// mostKnown limits the map known. A waiting app needs some 30 answers in one pass.
 const mostKnown = 1_000_000
 
 func newStages(
@@ -80,7 +80,7 @@ func (x *stages) inputs(cluster, app, commit string) (fleet.Inputs, error) {
 		return in, nil
 	}
 	_, err := x.fetcher.tree(commit, job{what: what{app: rollout.App{Name: app}, commit: commit, cluster: cluster}})
-	if err != nil && !errors.Is(err, source.ErrNotReady) { // gone
+	if err != nil && !errors.Is(err, source.ErrNotReady) { // the commit is gone
 		return fleet.Inputs{Files: "unusable at " + commit}, nil
 	}
 	return in, fmt.Errorf("commit %s in cluster %s %w", rollout.ShortID(commit), cluster, source.ErrNotReady)
@@ -131,7 +131,7 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine keeps the commits since one; nil means that the commit is too old.
+// setLine keeps the commits since from. A nil line means that from is too old.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

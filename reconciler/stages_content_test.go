@@ -14,7 +14,7 @@ func contentAt(v string) map[string]string {
 	return map[string]string{"base/content.yaml": strings.Replace(configMap, "shop", "content", 1) + "data: {a: " + v + "}\n"}
 }
 
-// newContents returns clusters whose base has a ConfigMap. If merge, the stage prod needs approvals.
+// newContents returns clusters whose base has a ConfigMap. If merge is true, the stage prod needs approvals.
 func newContents(t *testing.T, merge bool) *clusters {
 	t.Helper()
 	c := newClusters(t)
@@ -30,7 +30,7 @@ func newContents(t *testing.T, merge bool) *clusters {
 	return c
 }
 
-// wantContent fails the test unless prod has a content.
+// wantContent fails the test unless prod has the content v.
 func (c *clusters) wantContent(v string) {
 	c.Helper()
 	s := c.prod.state()

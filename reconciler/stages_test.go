@@ -156,7 +156,7 @@ func TestStages(t *testing.T) {
 }
 
 // TestRecordsThatDoNotCount checks that prod waits for a state branch that cannot be read, and names the cluster. A release in flight goes
-// back meanwhile. A promotion through entry opens the wait.
+// back meanwhile. A promotion through entry ends the wait.
 func TestRecordsThatDoNotCount(t *testing.T) {
 	c := newClusters(t)
 	c.failed = errors.New("no answer")

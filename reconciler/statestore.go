@@ -21,7 +21,7 @@ type stateStore struct {
 	mu        sync.Mutex
 	isKnown   bool
 	head      string
-	pushes    int               // starts and ends of pushes
+	pushes    int               // number of starts and ends of pushes
 	isPushing bool              // the fetched head may differ from the record
 	proposals map[string]string // commits by branch
 	apps      map[string]appState
@@ -142,7 +142,7 @@ func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []strin
 	return apps
 }
 
-// awaiting returns the apps that await an approval, by joint branch. Transitions replace records.
+// awaiting returns the apps that await an approval, by joint branch. A transition replaces its app's record.
 func (r *stateStore) awaiting(v *gitView, all []transition) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,13 +67,13 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the due branches. After a conflict, it tries again later.
+// tidy removes the due branches.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
 		old := r.states.isProposed(branch)
 		switch {
-		case old == "": // already gone
+		case old == "":
 			delete(r.stale, branch)
 		case !now.Before(r.stale[branch].due):
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})

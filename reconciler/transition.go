@@ -23,12 +23,12 @@ type transition struct {
 type recorded struct {
 	transition
 	after    rollout.State
-	commit   string // with this record, or ""
+	commit   string // state commit with the record, or ""
 	unpushed error
 }
 
-// numbered sets a serial above the record's and the cluster's. A rollback is applied before it is recorded. Its serial
-// prevents a process with an older record from undoing it.
+// numbered returns the state with a serial above the record's and the cluster's. The serial of an applied rollback
+// prevents a process with an older record from undoing the rollback.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

@@ -30,7 +30,6 @@ func (l *poller) verifyState(tree Snapshot) error {
 	return nil
 }
 
-// holdUnverified holds apps that a refused head would change.
 func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -118,7 +117,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app with the render "at" or error "held".
+// changes reports whether a commit would change an app whose present render is at, or whose present error is held.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

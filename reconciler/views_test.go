@@ -137,7 +137,7 @@ func (c *churn) edit() map[string]string {
 	name, i := churned[c.rand.IntN(len(churned))], c.rand.IntN(6)
 	dir := "apps/" + name + "/"
 	switch c.rand.IntN(20) {
-	case 12: // a kustomization's other names, and a name that is none
+	case 12: // other file names of a kustomization, and an invalid name
 		all := append(slices.Clone(render.KustomizationNames), "renamed.yaml")
 		return map[string]string{dir + all[i%4]: churnKustomization(name, i), dir + all[(i+1)%4]: "", dir + all[(i+3)%4]: ""}
 	case 13: // a file gives way to a folder, and an app's folder to a file
@@ -364,7 +364,7 @@ func TestViewsOfManyPushes(t *testing.T) {
 				for r, text := range c.renders { // views, heads and the renderer's cache share renders
 					compare.CheckNamed(t, "a former render", text, fmt.Sprintf("%+v", r))
 				}
-				if _, err := c.r.in.reader.ConfigAt(c.Server.Commits[c.head("main")]); err != nil { // a new process has no last one
+				if _, err := c.r.in.reader.ConfigAt(c.Server.Commits[c.head("main")]); err != nil { // a new process has no last Config
 					c.push(map[string]string{rollout.ConfigPath("prod"): fmt.Sprintf(churnConfig, false)})
 				}
 				c.settle(c.r)
@@ -372,7 +372,7 @@ func TestViewsOfManyPushes(t *testing.T) {
 				for _, name := range churned { // a new process does not know the files of a broken or removed app
 					fresh.renders.index.Set(name, c.r.renders.index.Files(name))
 				}
-				maps.Copy(fresh.fetcher.ours, c.r.fetcher.ours) // nor commits that were on the branch before a forced push
+				maps.Copy(fresh.fetcher.ours, c.r.fetcher.ours) // a new process does not know commits from before a forced push
 				c.settle(fresh)
 				compare.CheckNamed(t, "knowledge", c.facts(fresh), c.facts(c.r))
 				if t.Failed() {

@@ -121,7 +121,6 @@ func Beating(next http.RoundTripper) http.RoundTripper {
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Spread lengthens a duration by up to a tenth, so that processes retry apart.

@@ -77,7 +77,7 @@ func BelievePeer(keys *git.Keys) func(cluster string, tree reconciler.Snapshot) 
 	}
 }
 
-// Approver finds the promoter who signed a promotion file. Without configured promoters, any user may approve.
+// Approver finds the promoter who signed a promotion file.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

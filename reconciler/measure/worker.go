@@ -42,7 +42,7 @@ type Worker struct {
 
 type station struct {
 	slots chan struct{}    // per app, because of slow servers
-	tasks map[string]*task // started, with uncollected results
+	tasks map[string]*task // started measurements, until their results are collected
 	left  []leftover
 }
 
@@ -184,7 +184,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure omits a panic's text from the error, because Git records errors.
+// measure takes a measurement. Its error has no text of a panic, because Git records errors.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -248,7 +248,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request gets the hash of the version to measure as "latest".
+// request returns a provider's request; latest is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -344,7 +344,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	ctx, end := context.WithTimeout(w.As(w.ctx, app), time.Minute)
 	defer end()
 	if err := provider.Stop(ctx, w.Deps, l.Request); err != nil && w.ctx.Err() == nil {
-		w.Trouble(app.Name, l.Metric.Name, fmt.Errorf("what it left behind stays: %w", err))
+		w.Trouble(app.Name, l.Metric.Name, fmt.Errorf("objects of a measurement were not deleted: %w", err))
 	}
 }
 

@@ -307,7 +307,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	g.locked(func() { g.open = true })
 	got = b.one(t)
 	compare.Check(t, []any{"job", analysis.Successful}, []any{got.Metric, got.Phase})
-	b.wantTrouble(t, "what it left behind stays: ")
+	b.wantTrouble(t, "objects of a measurement were not deleted: ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})

@@ -21,14 +21,13 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // see Verbs
-	Release rollout.Hash `json:"release"`           // the release that the user sees; see StillAbout
-	Reason  string       `json:"reason,omitempty"`  // for "hold", "abort", "undo"
-	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
-	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
-	// AdoptAnyway, for "promote", adopts despite another controller that owns the app's objects.
-	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // for "hold": end the hold
+	Verb        rollout.Verb `json:"verb"`                  // see Verbs
+	Release     rollout.Hash `json:"release"`               // the release that the user sees; see StillAbout
+	Reason      string       `json:"reason,omitempty"`      // for "hold", "abort", "undo"
+	Full        bool         `json:"full,omitempty"`        // for "promote": open all gates and skip the remaining weights
+	Through     string       `json:"through,omitempty"`     // for "promote": the last step to pass, by name or by number from 1
+	AdoptAnyway bool         `json:"adoptAnyway,omitempty"` // for "promote": adopt although another controller owns objects
+	Off         bool         `json:"off,omitempty"`         // for "hold": end the hold
 }
 
 // StillAbout returns an error if a.Release is not current.
@@ -170,7 +169,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway lets the head replace a running version that Git lacks, if full.
+// adoptAnyway adopts the app from another controller. If full, the head replaces a running version that Git lacks.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -257,7 +256,6 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough leaves workloads past the step unchanged.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err

@@ -252,7 +252,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfASupersededRelease checks that a promotion file is no warning after a newer release has begun.
+// TestDecisionsOfASupersededRelease checks that a promotion file causes no warning after a newer release has begun.
 func TestDecisionsOfASupersededRelease(t *testing.T) {
 	in, next := shop(), shop()
 	in.State.Release.Since = hour(8)

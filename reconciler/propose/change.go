@@ -19,7 +19,7 @@ type Change struct {
 	Effect  string
 	uses    []string // of the version that an undo restores
 
-	Again func() (Change, error) // after another user's push; nil if edits depend on no other files
+	Again func() (Change, error) // builds the change after another user's push; nil if edits depend on no other files
 }
 
 // Target is the destination of a Change.
@@ -28,7 +28,6 @@ type Target struct {
 	Branch  string // users' branch
 }
 
-// promotion writes an app's promotion file, or deletes it if p is nil.
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort. The file names the version at the head.
-// Other promotions name this way, and an app that need not wait is refused.
+// The errors of other promotions name this promotion, and an app that need not wait is refused.
 func TestPromoteEntry(t *testing.T) {
 	entry := propose.Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, Release: "h1-9"}
 	in := shop()

@@ -12,7 +12,7 @@ type Wanted struct {
 	Promotion *rollout.Promotion // nil if no gate is shut
 	Gate      int                // furthest shut gate
 	Revert    bool               // the head may have the rejected release
-	Unknown   bool               // whether an approval is wanted
+	Unknown   bool               // it is not known whether an approval is wanted
 }
 
 // WantedBy returns an app's proposals.
@@ -34,7 +34,7 @@ func WantedBy(in strategies.Input) Wanted {
 type Plan struct {
 	Existing string         // the branch's commit, or ""
 	Wanted   *Change        // nil for none
-	IsNew    bool           // reason is this transition
+	IsNew    bool           // this transition is the reason
 	IsKept   bool           // a forge may be merging the unwanted branch
 	Merge    *rollout.Merge // of the branch into the head; nil if unreadable
 }

@@ -25,8 +25,8 @@ func restart(in strategies.Input) (decision, error) {
 	}
 	p := &rollout.Promotion{Release: s.Stable.Hash, Decision: rollout.Restart, RestartAt: rollout.Second(in.Now)}
 	return decision{promotion: p, subject: "Restart " + in.App.Name,
-		then: fmt.Sprintf("gitrollout deletes the pods of %s from before %s, within maxUnavailable; %s", in.App.Name,
-			p.RestartAt.Format(time.RFC3339), watchHint(in.App.Name))}, nil
+		then: fmt.Sprintf("gitrollout deletes the pods of %s that were created before %s, within maxUnavailable; %s",
+			in.App.Name, p.RestartAt.Format(time.RFC3339), watchHint(in.App.Name))}, nil
 }
 
 func isWatched(in strategies.Input) bool {

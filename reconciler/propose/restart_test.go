@@ -31,7 +31,7 @@ func TestRestart(t *testing.T) {
 	compare.Check(t, "apiVersion: gitrollout.dev/v1alpha1\ndecision: restart\nkind: Promotion\nrelease: "+string(stable)+
 		"\nrestartAt: \"2026-11-22T10:00:00Z\"\n", file)
 	compare.Check(t, "Restart shop in prod\n", o.Message)
-	compare.Check(t, "gitrollout deletes the pods of shop from before 2026-11-22T10:00:00Z, within maxUnavailable; "+
+	compare.Check(t, "gitrollout deletes the pods of shop that were created before 2026-11-22T10:00:00Z, within maxUnavailable; "+
 		"watch: gitrollout get shop -w", o.Effect)
 	if _, err := rollout.ParsePromotion(promotionFile, []byte(file)); err != nil {
 		t.Error(err)

@@ -22,14 +22,14 @@ type Tree interface {
 type Reversion struct {
 	Edits   map[string][]byte // at the head, by path; nil deletes the file
 	Sharers []string          // other apps with an edited file
-	Outside []string          // edited, outside the app's folder
-	Others  []rollout.Commit  // also reverted, oldest first; see Trace
+	Outside []string          // edited files outside the app's folder
+	Others  []rollout.Commit  // other reverted commits, oldest first; see Trace
 	Late    bool              // an Other is newer than the release, or the history is unknown
-	Resized []string          // changes of replicas in no file, perhaps undone
+	Resized []string          // changes of replicas that are in no file and may be undone
 
 	path   string
-	uses   []string // of the older render
-	scaled bool     // since the older commit
+	uses   []string // files of the older render
+	scaled bool     // replicas have changed since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -103,7 +103,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports another renderer or another value of a used variable in the app's entry of config.yaml.
+// isConfigured reports whether the app's entry in config.yaml has another renderer, or another value for a used
+// variable.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -190,8 +191,8 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// differing returns the edits from "from" to "to". In a renamed folder, the replicas are in the present folder's same
-// file.
+// differing returns the edits from "from" to "to". After a rename of the folder, the replicas come from the same file
+// in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {

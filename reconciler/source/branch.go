@@ -31,7 +31,7 @@ type Branch struct {
 	Behind       error                // why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit. For an invalid configuration, last, which may be nil, stays in force. An error means an
+// Open reads a commit. If its configuration is invalid, last stays in force, which may be nil. An error means an
 // unreadable commit.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
@@ -128,7 +128,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects are deleted: without its folder, if a glob with "prune" matches.
+// Prunes reports whether a removed app's objects are deleted: its folder is gone, and a glob with "prune" matches.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -142,7 +142,7 @@ type Promotion struct {
 	ID   string             // blob id, or ""
 	File *rollout.Promotion // or nil
 	Err  error              // of the file
-	By   rollout.Commit     // wrote the file; zero if unknown
+	By   rollout.Commit     // commit that wrote the file; zero if unknown
 }
 
 // Promotion reads an app's promotion file, or its former names' files: a decision outlives a rename.

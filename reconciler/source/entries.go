@@ -22,7 +22,8 @@ type Entries struct {
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
 	Files  func(app string) []string  // of the newest render, sorted; also of apps that Git no longer lists
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Reads reports whether Files lacks apps: not rendered yet at this head or, if that fails, as recorded.
+	// Reads reports whether Files lacks apps, because an app is not rendered yet at this head or, if that fails, as
+	// recorded.
 	Reads func() bool
 	// Render returns an app's render of a commit, if it is ready.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)

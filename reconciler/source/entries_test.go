@@ -294,13 +294,13 @@ func TestEntriesAfterUnhealthyApps(t *testing.T) {
 	}
 }
 
-// TestEntriesOfLostApps checks an app that has a change. The app keeps its place while Git does not list the app, and after an own change
-// that changes no object. Without the change, such an app does not count.
+// TestEntriesOfLostApps checks an app that has a change. The app keeps its place while Git does not list the app, and after a push to the
+// app that changes no object. Without the change, such an app does not count.
 func TestEntriesOfLostApps(t *testing.T) {
 	for name, tt := range map[string]struct {
-		has    bool // the change, without being healthy
+		has    bool // the app has the change and is not healthy
 		edits  map[string]string
-		cohort int // of the next app
+		cohort int // the cohort of the next app
 	}{
 		"removed with the change":    {true, map[string]string{"kustomization.yaml": ""}, 2},
 		"removed without the change": {false, map[string]string{"kustomization.yaml": ""}, 1},

@@ -26,9 +26,9 @@ type App struct {
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
-	Newest     rollout.Commit        // with Refused
+	Newest     rollout.Commit        // the newest commit, if Refused is set
 	Conflict   *rollout.InvalidError // another app owns an object of the head
-	Unapproved *rollout.InvalidError // the promotion of the head's release
+	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
 	Unknown    error                 // why the head is not known yet
 	Entry      *cohort.Entry
 }
@@ -61,7 +61,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // outdated render for a possible rollback
+	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays, for a possible rollback
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -49,7 +49,6 @@ func (r *Reader) In(own string, within []string) *Reader {
 	return r
 }
 
-// maxConfigs is small, because commits share configurations.
 const maxConfigs = 50
 
 // ConfigAt caches configurations. A missing or invalid configuration is an InvalidError.
@@ -154,7 +153,8 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports, without a build or the policy, whether an allowed render is RenderHead's at a newer head.
+// IsSameHead reports whether RenderHead at a newer head returns an allowed render again. It needs neither a build nor
+// the policy.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
 		IsSame(tree rollout.Tree, was *rollout.Render) bool

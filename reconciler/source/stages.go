@@ -15,17 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
-// mostBack limits the commits among which an app looks for a proven one.
+// mostBack limits the commits among which an app looks for a proven commit.
 const mostBack = 500
 
-// afterUnread is the time until the next try if an answer is not ready.
 const afterUnread = 5 * time.Second
 
 // Stages decides which commit each app of a cluster follows, by fleet.yaml and by the records of the stage before.
 type Stages struct {
 	Reader *Reader
 	Peers  Peers
-	// Line returns the commits from one to the branch's head along first parents, oldest first; nil if there are too many.
+	// Line returns the commits from a commit to the branch's head along first parents, oldest first; nil if there are
+	// too many.
 	Line func(b *Branch, app, from string) ([]Snapshot, error)
 	// Inputs identifies an app's content in a cluster at a commit.
 	Inputs func(cluster, app, commit string) (fleet.Inputs, error)
@@ -61,7 +61,7 @@ func (x *Stages) Of(
 	case hasRun:
 		return head, nil, nil
 	case s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Render.Release():
-		// At once to the stable commit, as other content waits.
+		// The app returns to the stable commit at once, as other content of the head waits.
 		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
