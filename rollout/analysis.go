@@ -28,7 +28,7 @@ type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the run's start to the first measurement
 	Interval                time.Duration // 0: one measurement
-	Count                   int           // without errors, until the metric ends; 0: no limit
+	Count                   int           // measurements without errors until the metric ends; 0: no limit
 	SuccessCondition        string        // in expr-lang; without conditions, each result is a success
 	FailureCondition        string
 	FailureLimit            int  // with more failed measurements, the metric fails; -1: no limit
@@ -49,7 +49,7 @@ type Metric struct {
 	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
 	// Pods has arguments to compute at each measurement. Latest and Stable stand for the versions' pod-template-hash.
-	// Others have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Other arguments have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 

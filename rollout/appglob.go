@@ -82,7 +82,6 @@ type helmFile struct {
 // helmValues keeps null, which removes a chart's default.
 type helmValues map[string]any
 
-// ReadValue reads any mapping.
 func (v *helmValues) ReadValue(raw any) error {
 	given, is := raw.(map[string]any)
 	if !is {
@@ -92,7 +91,6 @@ func (v *helmValues) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
 // linkTemplate allows placeholders only after the host, which the configuration sets.

@@ -28,7 +28,6 @@ type retryError struct {
 // NewRetryError returns err with the server's pause.
 func NewRetryError(err error, after time.Duration) error { return &retryError{err, after} }
 
-// Unwrap returns the server's error.
 func (e *retryError) Unwrap() error { return e.error }
 
 // RetryAfter returns an error's pause, or 0.

@@ -12,7 +12,7 @@ import (
 // may patch the workload can abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass requests in the cluster to roll back an attempt.
+// BreakGlass is a request in the cluster to roll an attempt back.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // hash of the release, or of the annotated workload's template
 	Serial  int       `json:"serial"`  // LabelSerial at the time of the request
@@ -30,8 +30,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads an encoded value, with printable texts. It refuses other forms: of duplicate fields, policies
-// might check the first, and ParseBreakGlass reads the last.
+// ParseBreakGlass reads an encoded value, with printable texts. It refuses other forms, such as duplicate fields:
+// policies might check the first field, and ParseBreakGlass reads the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)

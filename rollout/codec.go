@@ -13,7 +13,6 @@ import (
 // maxDocument is in bytes. A state with 2,000 objects has about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document strictly.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -80,8 +79,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns an app's state file, in one of 256 folders: Git stores a changed folder's whole list. With 5,000
-// apps, a commit takes 6 kB, not 210 kB.
+// StatePath returns an app's state file, in one of 256 folders, because each commit stores a changed folder's whole
+// list.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }

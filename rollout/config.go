@@ -19,10 +19,10 @@ type Config struct {
 	StateRepo    string        // the repository of the state branch, on the same server; "": the users' repository
 	Apps         []AppGlob     // at least one entry
 	Forge        *Forge        // nil: gitrollout opens no pull requests
-	Windows      []Window      // windows in which releases may, or may not, advance
+	Windows      []Window      // when releases may, or may not, advance
 	AutoRevert   AutoRevert    // action in Git after a rejected release; default AutoRevertPropose
-	Receivers    []Receiver    // the receivers of notifications
-	Limits       Limits        // limits for rendering an app
+	Receivers    []Receiver    // of notifications
+	Limits       Limits        // for rendering an app
 	Workloads    []Partitioned // additional kinds of workloads for staged releases
 	Shared       SharedChanges
 }
@@ -54,7 +54,7 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-// DefaultKubernetes is for charts, whose objects depend on it.
+// DefaultKubernetes is the Kubernetes version for charts, whose objects depend on the version.
 const DefaultKubernetes = "1.36.0"
 
 // ConfigPath returns the path of config.yaml.

@@ -26,7 +26,7 @@ type Stage struct {
 	// Soak is how long an app stays Healthy at a change in this stage, before the next stage takes the change.
 	Soak      time.Duration `json:"requiredSoakTime"`
 	Approve   Approval      `json:"approve" oneOf:"auto merge" default:"auto"`
-	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // of the stage's clusters, with one change under way
+	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // how many of its clusters may have one change under way
 }
 
 // Ranked returns the stage's clusters in the order in which they take an app's changes.

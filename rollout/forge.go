@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Forge configures pull requests. The repository's URL gives empty fields.
+// Forge configures pull requests. Empty fields follow from the repository's URL.
 type Forge struct {
 	// Type is the kind of forge; "": from the host github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`

@@ -26,7 +26,7 @@ const (
 	MaxHookLog        = 2048
 )
 
-// HookRun is a run of a hook, recorded before its Job is created, to create it once.
+// HookRun is a run of a hook, recorded before its Job is created, so that only one is created.
 type HookRun struct {
 	Name    string    `json:"name"` // of the hook in Git: namespace/name
 	When    HookWhen  `json:"when"`

@@ -8,8 +8,8 @@ import (
 
 const maxImages = 20
 
-// Images returns at most maxImages different images of a release's pods, in the objects' order; without Rollouts, all
-// workloads'. Init containers come last.
+// Images returns at most maxImages different images of a release's pods, in the objects' order. Without Rollouts, all
+// workloads count. Init containers come last.
 func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
@@ -50,7 +50,7 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns images that the other version lacks, else the first.
+// ShownImages returns the images that the other version lacks; the first image if there are none, or no other version.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits bound memory and time for rendering an app. Beyond, the app is held. Zero: default.
+// Limits bound memory and time for rendering an app. An app beyond a limit is held. Zero: default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
@@ -48,7 +48,6 @@ func (b *Bytes) ReadValue(raw any) error {
 // Shape returns the JSON Schema.
 func (Bytes) Shape() map[string]any { return pattern(`^[0-9]+(Mi|Gi)$`) }
 
-// String returns "512Mi" or the like.
 func (b Bytes) String() string {
 	if b%(1<<30) == 0 {
 		return fmt.Sprintf("%dGi", b>>30)

@@ -10,7 +10,7 @@ import (
 
 // Partitioned describes a kind of workload with a partition: a field for how many pods keep the old version. Objects
 // need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal its ControllerRevision's
-// LabelRevision, else name.
+// LabelRevision or, without that label, its name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string

@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. Without a project, it is nil for PolicyAllow, else an
-// InvalidError with HeldPolicy, as for two.
+// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil with
+// PolicyAllow. Otherwise, and for two projects, the error is an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil

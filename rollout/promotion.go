@@ -33,7 +33,7 @@ const ThroughEntry = "entry"
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, perhaps workloads and the attempt's
-// start: a late merge promotes no other release.
+// start, so that a late merge promotes no other release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -46,7 +46,8 @@ type Promotion struct {
 	Reason    string              `json:"reason,omitempty"`   // for users
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
 	RestartAt time.Time           `json:"restartAt,omitzero"` // only for "restart"
-	// Commit, with Through "entry", has the change. Without At, the app still waits for its turn in a stage.
+	// Commit is the commit of the change, if Through is "entry". Without At, the app still waits for its turn in a
+	// stage.
 	Commit string `json:"commit,omitempty"`
 	// AdoptAnyway adopts the app from another controller, for this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
@@ -97,12 +98,10 @@ type promotionFile struct {
 // stepText exists because YAML reads "through: 2" as a number.
 type stepText string
 
-// Shape returns the JSON Schema of a step.
 func (stepText) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "minLength": 1})
 }
 
-// ReadValue reads a text or a whole number.
 func (s *stepText) ReadValue(raw any) error {
 	switch raw := raw.(type) {
 	case string:

@@ -146,7 +146,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the staged templates' hash; without Specs, Content with hooks, else "".
+// Release returns the staged templates' hash. Without Specs, it returns Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -182,7 +182,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports a mistake in the repository: a retry cannot help.
+// IsInvalid reports whether an error is a mistake in the repository, so that a retry cannot help.
 func IsInvalid(err error) bool {
 	_, is := errors.AsType[*InvalidError](err)
 	return is

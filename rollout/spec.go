@@ -10,8 +10,8 @@ import (
 
 // Spec is one Rollout document with Argo Rollouts' fields and defaults; see docs/coming-from-argo-rollouts.md.
 type Spec struct {
-	Name      string       // the document's name
-	Workload  Workload     // the released workload
+	Name      string
+	Workload  Workload
 	Partition *Partitioned // the workload's kind, if not in WorkloadKinds; else nil
 	Canary    *Canary      // nil if BlueGreen is set
 	BlueGreen *BlueGreen   // nil if Canary is set
@@ -184,7 +184,6 @@ func (a Amount) of(n, hundredths int) int {
 	return (n*a.Value + hundredths) / 100
 }
 
-// String returns "3" or "25%".
 func (a Amount) String() string {
 	if a.Percent {
 		return fmt.Sprintf("%d%%", a.Value)

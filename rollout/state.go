@@ -48,8 +48,8 @@ type State struct {
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
 	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that have left Git still exist, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, nil if it is applied
-	Source     string        `json:"source,omitempty" serial:"no"`    // the commit whose render is applied in the cluster
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, or nil
+	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
 	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
 	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
 	SoaksSince time.Time     `json:"soaksSince,omitzero" serial:"no"` // when the app became Healthy at Source; zero: no soak
@@ -134,7 +134,7 @@ type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence; an error has file, field, value and fix
 	Commit  string     `json:"commit,omitempty"` // the commit not applied
-	Author  string     `json:"author,omitempty"` // author of Commit
+	Author  string     `json:"author,omitempty"`
 }
 
 // HeldReason says, for programs, why an app is not updated.
@@ -152,12 +152,12 @@ const (
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects, and there is no state file
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment failed: there is no stable version
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
-	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
-	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app; no error
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release
+	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app
 	HeldShared         HeldReason = "ChangeStopped"     // only a user lets more apps take a change; the next app has it
-	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change; no error
+	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change
 	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
-	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
+	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
 )
 
@@ -226,7 +226,7 @@ type Progress struct {
 	// Peak is recorded only at a long step: with it, a pod ready again after a crash is no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment were available, its begin; nil before.
+	// Available is when all pods of the step's experiment were available, and so the experiment began; nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 

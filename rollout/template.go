@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// boundedFuncs bounds functions: each call may double a text.
+// boundedFuncs bounds functions, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {

@@ -120,8 +120,8 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Closest returns at most three similar names, the most similar first. For names too long for Kubernetes it returns
-// nil: comparisons are slow, and anyone may send names to the dashboard.
+// Closest returns at most three similar names, the most similar first. It returns nil for names too long for
+// Kubernetes, because comparisons are slow.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds need no Partitioned. An empty Workload.Kind means the first.
+// WorkloadKinds need no Partitioned. An empty Workload.Kind means the first kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
@@ -19,7 +19,7 @@ type Workload struct {
 	Name      string
 }
 
-// WorkloadOf also returns whether the kind is in WorkloadKinds.
+// WorkloadOf returns a reference's workload, and whether its kind is in WorkloadKinds.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	switch i := slices.Index(WorkloadKinds, Ref{Group: ref.Group, Kind: ref.Kind}); i {
@@ -41,7 +41,6 @@ func (r *Render) Workload(ref Ref) (Workload, bool) {
 	return w, is
 }
 
-// String returns the text form.
 func (w Workload) String() string {
 	if w.Kind != "" {
 		return w.Kind + "/" + w.Namespace + "/" + w.Name

@@ -168,7 +168,7 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun starts the oldest window that covers t. A later window may overlap, so At repeats shutAt.
+		// begun is the start of the oldest window that covers t. A later window may overlap, so At repeats shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
