@@ -59,7 +59,7 @@ func TestProposalsFollowMain(t *testing.T) {
 			if (now == first) != c.stays {
 				t.Errorf("the proposal was %s and is %s", first, now)
 			}
-			warned := strings.Contains(p.log.String(), "made anew")
+			warned := strings.Contains(p.log.String(), "a proposal is replaced")
 			if warned != (c.says != "") || !strings.Contains(p.log.String(), c.says) {
 				t.Errorf("the log does not say that it %s:\n%s", c.says, p.log.String())
 			}

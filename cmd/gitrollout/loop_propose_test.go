@@ -140,7 +140,7 @@ func TestAmendedProposal(t *testing.T) {
 	if now := w.repo.Show(branch, app); strings.Contains(now, "mallory") {
 		t.Errorf("the proposal has a stranger's change, %s after %s:\n%s", w.repo.Ref(branch), proposed, now)
 	}
-	w.wantText(w.log.String(), "a proposal is made anew", amended)
+	w.wantText(w.log.String(), "a proposal is replaced", amended)
 }
 
 // TestRevertProposal checks the proposal to revert a rejected release that changed files of its app and of a base shared with another app.
