@@ -17,8 +17,9 @@ var updateConformance = flag.Bool("update", false, "rewrite docs/conformance.md"
 
 const conformancePage = "docs/conformance.md"
 
-// suite is the list of another tool's end-to-end tests, in testdata/conformance. Its first line is "NAME | VERSION | NUMBER | ADDRESS | NOTE".
-// A line "VERDICT | TESTS" begins a group of scenarios, which the indented lines below name. "×2" marks a scenario for two API versions.
+// suite is the list of another tool's end-to-end tests, in testdata/conformance. Its first line is
+// "NAME | VERSION | NUMBER | ADDRESS | NOTE". A line "VERDICT | TESTS" begins a group of scenarios, which the indented lines below
+// name. "×2" marks a scenario for two API versions.
 type suite struct {
 	name, version, address, note string
 	want                         int // the number of scenarios
