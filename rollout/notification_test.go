@@ -78,7 +78,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"an unknown event", "{name: a, events: [finished], " + discord + "}", "[0].events[0]", "is not an event", "completed"},
 		{"Argo's trigger", "{name: a, events: [on-rollout-completed], " + discord + "}", "[0].events[0]", "is not an event", "use completed"},
 		{"an event that is never over", "{name: a, events: [completed], pagerDuty: {routingKey: " + env + "}}", "[0].events[0]",
-			"has no end", "aborted"},
+			"opens none", "aborted"},
 		{"a pattern", "{name: a, apps: ['['], " + discord + "}", "[0].apps[0]", "is not a pattern", ""},
 		{"a template", "{name: a, template: {title: '{{.Nope}}'}, " + discord + "}", "[0].template.title", "Nope", "docs/notifications.md"},
 		{"a template that is none", "{name: a, template: {text: '{{if}}'}, " + discord + "}", "[0].template.text", "missing value for if", ""},
