@@ -350,7 +350,11 @@ func (c *churn) facts(r *Reconciler) map[string]string {
 // TestViewsOfManyPushes checks a reconciler that has seen random pushes, while its renders and passes were late. It must know the same as a
 // new process. Each app whose pass had to wait must become due again.
 func TestViewsOfManyPushes(t *testing.T) {
-	for seed := range uint64(15) {
+	seeds := uint64(15)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			c := newChurn(t, seed)
 			for range 8 {
