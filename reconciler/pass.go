@@ -158,14 +158,17 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
 	}
-	switch {
-	case s.decision.Rollback:
+	if s.decision.Rollback {
 		s.err = errors.Join(s.err, r.apply(ctx, s.transition, s.cache, *next, now), r.evict(ctx, s))
-	case s.input.Answers.IsHealed() && s.decision.Subject == "":
-		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, s.cache)
+	}
+	objects, known := r.decided(ctx, s)
+	if !s.decision.Rollback && s.input.Answers.IsHealed() && s.decision.Subject == "" {
+		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, objects, known)
 		s.err = errors.Join(s.err, s.cache.kept)
 	}
-	r.list(ctx, s)
+	if known {
+		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
+	}
 	s.changed = s.leaves || !next.Equal(&s.before)
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
@@ -203,14 +206,14 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-func (k *applier) list(ctx context.Context, s *pass) {
-	next := &s.decision.State
+// decided returns the objects of the decided state. known is false for a removed app, or after an error.
+func (k *applier) decided(ctx context.Context, s *pass) (objects []rollout.Object, known bool) {
+	next := s.decision.State
 	if next.Source == "" || s.app.removed != nil {
-		return
+		return nil, false
 	}
-	if objects, _, err := k.desired(ctx, new(s.transition), s.cache, *next, s.input.Now); err == nil {
-		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
-	}
+	objects, _, err := k.desired(ctx, new(s.transition), s.cache, next, s.input.Now)
+	return objects, err == nil // apply reports the error
 }
 
 // gather sets the pass's input. The error unknown means that the head, an approval or the cluster is unknown, which

@@ -18,7 +18,9 @@ import (
 
 // prune deletes recorded objects that are no longer desired. A removed app loses all objects if its glob sets "prune",
 // or else none. If left is true, the caller removes the record.
-func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
+func (k *applier) prune(ctx context.Context, t transition, objects []rollout.Object, known bool) (
+	d strategies.Decision, left bool, err error,
+) {
 	d = t.decision
 	next := &d.State
 	all := next.Inventory
@@ -28,11 +30,9 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	case t.app.removed != nil && !t.app.prunes:
 		next.Kept = ""
 		return d, false, nil
+	case t.app.removed == nil && !known:
+		return d, false, nil
 	case t.app.removed == nil:
-		objects, _, err := k.desired(ctx, &t, m, *next, t.input.Now)
-		if err != nil {
-			return d, false, nil // apply reports the error
-		}
 		all = strategies.Prunable(*next, objects)
 	}
 	next.Kept = ""
