@@ -221,7 +221,11 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 				"run gitrollout there with --signing-key and --verify-state, and add its key to the file of --verify-fleet")
 		}
 	}
-	switch owner, err := source.ReadCluster(tree); {
+	owner, err := &k.owner, error(nil)
+	if head != k.head || owner.Cluster == "" { // else read before
+		owner, err = source.ReadCluster(tree)
+	}
+	switch {
 	case err != nil:
 		return k.problem(err.Error(), "")
 	case owner == nil:

@@ -163,6 +163,60 @@ func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	compare.Check(t, 2, s.serial("shop"))
 }
 
+// countedReads counts the files that are read from state branches.
+type countedReads struct {
+	mirrorOf
+	files int
+}
+
+func (c *countedReads) Held(commit string) (reconciler.Snapshot, bool) {
+	tree, held := c.mirrorOf.Held(commit)
+	return countedTree{tree, c}, held
+}
+
+type countedTree struct {
+	reconciler.Snapshot
+	*countedReads
+}
+
+func (c countedTree) ReadBlob(id string) ([]byte, error) {
+	c.files++
+	return c.Snapshot.ReadBlob(id)
+}
+
+// TestPeersReadOnlyChanges checks that a look-up reads cluster.yaml only if the branch has moved, and that an app reads only its changed
+// record.
+func TestPeersReadOnlyChanges(t *testing.T) {
+	s := newStage(t)
+	main := s.head()
+	s.main = func() reconciler.Snapshot { return main }
+	counted := &countedReads{mirrorOf: s.Options.Branches.(mirrorOf)}
+	s.Options.Branches = counted
+	s.record(map[string]int{"shop": 1, "other": 1})
+	if _, err := s.Of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
+		t.Fatalf("before the first look-up: %v", err)
+	}
+	reads := func(what string, want int, lookups, fetches int64, due ...string) {
+		t.Helper()
+		counted.files = 0
+		s.read(what, lookups, fetches, due...)
+		s.serial("shop")
+		compare.CheckNamed(t, what+": files", want, counted.files)
+	}
+	reads("first", 2, 1, 1, "shop")
+	reads("at rest", 0, 1, 0)
+	s.record(map[string]int{"other": 2})
+	reads("another record", 1, 1, 1)
+	s.record(map[string]int{"shop": 2})
+	reads("its record", 2, 1, 1, "shop")
+	s.Of("shop")
+	s.read("no app waits", 0, 0)
+	if _, err := s.Of("shop").States("dev"); !errors.Is(err, source.ErrNotReady) {
+		t.Fatalf("after a time without waiting apps: %v", err)
+	}
+	reads("an app waits again", 2, 1, 0, "shop")
+}
+
 // TestPeerProblems checks that a state branch that is missing, damaged, rewritten, of another cluster or unreachable gives an error that
 // names the branch. The app becomes due once, and again after the repair.
 func TestPeerProblems(t *testing.T) {
