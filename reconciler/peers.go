@@ -59,6 +59,13 @@ func (p *peers) forget(app string) {
 	delete(p.asked, app)
 }
 
+// waiting returns the apps that wait for other clusters. A new commit may be evidence that another cluster has recorded.
+func (p *peers) waiting() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sortedKeys(p.asked)
+}
+
 type recordsFor struct {
 	*peers
 	app string

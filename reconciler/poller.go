@@ -283,7 +283,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	l.seen.Store(next)
 	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
 		(was.behind == nil) != (next.behind == nil) || !was.branch.Fleet.Same(next.branch.Fleet) ||
-		(was.branch.Unstaged == nil) != (next.branch.Unstaged == nil)
+		fmt.Sprint(was.branch.Unstaged) != fmt.Sprint(next.branch.Unstaged)
 	var listed []*rollout.App
 	for _, name := range sortedKeys(apps) {
 		a := apps[name]
@@ -297,6 +297,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
 		touched = append(touched, l.states.proposers()...) // to compare proposals with the head
+		touched = append(touched, l.peers.waiting()...)
 	} else {
 		l.renders.retry(next)
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler"
@@ -153,6 +154,43 @@ func TestStages(t *testing.T) {
 	compare.CheckNamed(t, "reads in a steady state", before, c.reads)
 	c.prod.recordsNothing(func() { c.run(120) })
 	c.staging.recordsNothing(func() { c.run(120) })
+}
+
+// TestWaitingAppsRest checks that an app that waits for a stage, or for a usable fleet.yaml, decides again only after a change: of a record,
+// or of the users' branch, because another cluster may have recorded evidence about a commit that this cluster had not read yet.
+func TestWaitingAppsRest(t *testing.T) {
+	c := newClusters(t)
+	passes := func(what string, most int, push map[string]string) {
+		t.Helper()
+		quiet := func() { // without a watch of the cluster
+			c.prod.now = c.prod.now.Add(time.Second)
+			must(t, c.prod.r.RunOnce(t.Context(), c.prod.clock, true))
+		}
+		quiet()
+		before := c.prod.r.Stats().Decided
+		if push != nil {
+			c.push(push)
+		}
+		for range 150 {
+			quiet()
+		}
+		if n := c.prod.r.Stats().Decided - before; n > most || push != nil && n == 0 {
+			t.Errorf("%s: %d passes of the app, want at most %d", what, n, most)
+		}
+	}
+	c.push(baseAt("v2"))
+	c.run(20)
+	c.want("v2", "v1", "Stage: release ")
+	passes("no change", 0, nil)
+	passes("a commit of other files", 1, map[string]string{"README": "shop"})
+	c.push(map[string]string{rollout.FleetPath: "stages: [\n"})
+	c.run(3)
+	c.want("v2", "v1", "Fleet: release ")
+	passes("no change of an unusable fleet.yaml", 0, nil)
+	passes("another error", 3, map[string]string{rollout.FleetPath: "kind: Fleet\n"})
+	c.push(map[string]string{rollout.FleetPath: stagesFile})
+	c.run(90)
+	c.want("v2", "v2", "")
 }
 
 // TestRecordsThatDoNotCount checks that prod waits for a state branch that cannot be read, and names the cluster. A release in flight goes

@@ -54,7 +54,7 @@ func (x *Stages) Of(
 	if err == nil && was.Digest == head.Render.Digest {
 		return head, nil, nil
 	}
-	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(b.Config.Interval)}, isGone(err)
+	e, isBare := &cohort.Entry{Held: rollout.HeldStage}, isGone(err)
 	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was}
 	hasRun, failed := fleet.HasRun(w, b.Cluster, s, head.Render.Commit.ID)
 	switch {
