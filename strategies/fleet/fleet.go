@@ -172,10 +172,9 @@ func (p Place) check(w World, commit string, now time.Time) (c Choice, err error
 func (p Place) proven(w World, commit string, now time.Time) (c Choice, err error) {
 	before, lack := p.stage(-1), 0
 	for _, cluster := range before.Clusters {
-		e, err := proofOf(w, before, cluster, commit, now)
-		switch {
-		case err != nil:
-			return c, err
+		e, failed := proofOf(w, before, cluster, commit, now)
+		switch err = cmp.Or(err, failed); {
+		case err != nil: // asks about the other clusters too
 		case e.lacks:
 			lack++
 			c.Note = fmt.Sprintf("%s of stage %s has no app %s", cluster, before.Name, p.App)
@@ -187,7 +186,7 @@ func (p Place) proven(w World, commit string, now time.Time) (c Choice, err erro
 	if lack == len(before.Clusters) {
 		c.Note = fmt.Sprintf("stage %s has no app %s", before.Name, p.App)
 	}
-	return c, nil
+	return c, err
 }
 
 // limit makes a change wait while too many clusters of the stage have the change under way. An old record only
@@ -211,17 +210,15 @@ func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {
 	for _, cluster := range clusters {
-		e, err := proofOf(w, p.stage(0), cluster, commit, now)
-		switch {
-		case err != nil:
-			return n, e, cluster, err
+		e, failed := proofOf(w, p.stage(0), cluster, commit, now)
+		switch err = cmp.Or(err, failed); { // asks about the other clusters too
 		case e.done || e.lacks:
 			n++
 		case at == "":
 			first, at = e, cluster
 		}
 	}
-	return n, first, at, nil
+	return n, first, at, err
 }
 
 func (p Place) ranked() (all []string, before int) {

@@ -23,7 +23,9 @@ type world struct {
 	problems map[string]string
 	inputs   map[string]fleet.Inputs // by cluster and commit, as in "dev c3"
 	unknown  error
+	unread   bool     // inputs without an entry in inputs are not known yet
 	looked   []string // clusters whose record was read
+	asked    []string // as in "dev c3"
 }
 
 func (w *world) Candidates() ([]string, error) { return w.line, nil }
@@ -34,8 +36,11 @@ func (w *world) Record(cluster string) (rollout.State, string, error) {
 }
 
 func (w *world) Inputs(cluster, commit string) (fleet.Inputs, error) {
+	w.asked = append(w.asked, cluster+" "+commit)
 	if i, has := w.inputs[cluster+" "+commit]; has {
 		return i, nil
+	} else if w.unread {
+		return fleet.Inputs{}, errors.New("not ready")
 	}
 	return fleet.Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
 }
@@ -217,6 +222,28 @@ func TestFirstStage(t *testing.T) {
 	if _, err = (fleet.Place{Fleet: stagesOf(rollout.Stage{}), Cluster: "prod-a", App: "shop"}).Choose(w, at("c1"), noon); err != w.unknown {
 		t.Errorf("an unknown record: %v", err)
 	}
+}
+
+// TestAsksAboutAllClusters checks that a decision asks for the inputs in all clusters whose evidence counts, before the first answer is
+// known: in the stage before, and in the clusters of the same stage that take changes first.
+func TestAsksAboutAllClusters(t *testing.T) {
+	w := &world{line: []string{"c4"}, unread: true}
+	p := fleet.Place{Fleet: stagesOf(rollout.Stage{MaxUpdate: rollout.Amount{Value: 1}}), App: "shop"}
+	most := 0
+	for _, p.Cluster = range p.Fleet.Stages[2].Clusters {
+		w.asked, w.inputs = nil, nil
+		if _, err := p.Choose(w, at("c1"), noon); err == nil {
+			t.Error(p.Cluster, "decides without inputs")
+		}
+		compare.CheckNamed(t, p.Cluster, []string{"staging-eu c4", "staging-us c4"}, w.asked)
+		w.asked, w.inputs = nil, map[string]fleet.Inputs{"staging-eu c4": {}, "staging-us c4": {}}
+		_, err := p.Choose(w, at("c1"), noon)
+		first := len(w.asked) - 2
+		if most = max(most, first); (err == nil) != (first == 0) {
+			t.Errorf("%s asks about %v: %v", p.Cluster, w.asked, err)
+		}
+	}
+	compare.Check(t, 3, most)
 }
 
 // TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks, each when enough lower ranks are done. A cluster
