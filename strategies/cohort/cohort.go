@@ -194,9 +194,10 @@ func (e Entry) Message() string {
 	return fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)
 }
 
-// Differs reports whether an app with the entry o must decide again.
+// Differs reports whether an app with the entry o must decide again. Otherwise, the app does so at o.Due.
 func (e Entry) Differs(o Entry) bool {
-	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || !e.Due.Equal(o.Due)
+	isSooner := !e.Due.IsZero() && (o.Due.IsZero() || e.Due.Before(o.Due))
+	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || isSooner
 }
 
 // Files returns the shared files, sorted.

@@ -166,6 +166,29 @@ func TestEntry(t *testing.T) {
 	}
 }
 
+// TestDiffers checks which new answers make a waiting app decide again. The app does so anyway when the former answer is due.
+func TestDiffers(t *testing.T) {
+	was := cohort.Entry{Hold: "cohort 2 of 3 (base/sidecar.yaml)", Due: noon}
+	for name, tt := range map[string]struct {
+		change func(e *cohort.Entry)
+		want   bool
+	}{
+		"no change":     {func(*cohort.Entry) {}, false},
+		"another text":  {func(e *cohort.Entry) { e.Waits = "cohort 2 of 3" }, false},
+		"open":          {func(e *cohort.Entry) { e.Open = true }, true},
+		"asks":          {func(e *cohort.Entry) { e.Asks = true }, true},
+		"other record":  {func(e *cohort.Entry) { e.Hold = "cohort 3 of 3 (base/sidecar.yaml)" }, true},
+		"due earlier":   {func(e *cohort.Entry) { e.Due = noon.Add(-time.Second) }, true},
+		"due later":     {func(e *cohort.Entry) { e.Due = noon.Add(time.Second) }, false},
+		"not due again": {func(e *cohort.Entry) { e.Due = time.Time{} }, false},
+	} {
+		e := was
+		tt.change(&e)
+		compare.CheckNamed(t, name, tt.want, e.Differs(was))
+	}
+	compare.CheckNamed(t, "due for the first time", true, was.Differs(cohort.Entry{Hold: was.Hold}))
+}
+
 // TestOrder checks the order of waiting apps: an app that had the change, then tiers, then another order for another content. A stuck app
 // is last.
 func TestOrder(t *testing.T) {
