@@ -152,14 +152,15 @@ func (c *cohorts) isRead(app string) (is bool) {
 
 func (c *cohorts) wakeChanged(app string, now time.Time) {
 	for name, was := range c.waiting {
-		if name == app {
-			continue
-		}
-		if change, err := c.entries.Waiting(name); err != nil || change == nil || was == nil ||
-			change.Entry(name, now).Differs(*was) {
+		if name != app && (was == nil || c.differs(name, *was, now)) {
 			c.touch(name)
 		}
 	}
+}
+
+func (c *cohorts) differs(app string, was cohort.Entry, now time.Time) bool {
+	change, err := c.entries.Waiting(app)
+	return err != nil || change == nil || change.Entry(app, now).Differs(was)
 }
 
 // choose selects the app that the next wake makes due.

@@ -32,11 +32,12 @@ type Entries struct {
 
 	ids     map[string]map[string]string // contents by commit and file
 	changes map[string]*cohort.Change    // by waiting app; see Forget
+	members map[string]cohort.Member
 }
 
 // Forget drops the answers after a change of records or renders.
 func (e *Entries) Forget() {
-	e.changes = map[string]*cohort.Change{}
+	e.changes, e.members = map[string]*cohort.Change{}, map[string]cohort.Member{}
 	if e.ids == nil {
 		e.ids = map[string]map[string]string{}
 	}
@@ -125,6 +126,9 @@ func changesOnlyVersion(was, head *rollout.Render) bool {
 
 // Member implements cohort.World.
 func (e *Entries) Member(name string) (m cohort.Member, err error) {
+	if known, is := e.members[name]; is {
+		return known, nil
+	}
 	m.App = name
 	s := e.Record(name)
 	i, listed := slices.BinarySearchFunc(e.Branch.Apps, name, func(a rollout.App, name string) int {
@@ -172,6 +176,9 @@ func (e *Entries) Member(name string) (m cohort.Member, err error) {
 	}
 	if err == nil && len(m.Changed) > 0 && s.Entered != nil {
 		m.Tried, err = e.had(name, s.Entered.Commit, m.Changed)
+	}
+	if err == nil {
+		e.members[name] = m
 	}
 	return m, err
 }

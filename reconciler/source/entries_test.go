@@ -355,6 +355,43 @@ func TestEntriesAreUnknown(t *testing.T) {
 	}
 }
 
+// TestEntriesReadEachRecordOnce checks that the answers about all apps read each record once, until a record changes. While one app's
+// commit is not ready, only the record of that app is read again.
+func TestEntriesReadEachRecordOnce(t *testing.T) {
+	f := newFleet(t, 40)
+	reads, record, tree := map[string]int{}, f.entries.Record, f.entries.Tree
+	f.entries.Record = func(app string) rollout.State { reads[app]++; return record(app) }
+	late := f.apps[7].Name
+	for _, isReady := range []bool{true, false, true} {
+		f.entries.Forget()
+		clear(reads)
+		if s := f.records[late]; !isReady {
+			s.Source = "late"
+			f.records[late] = s
+			f.entries.Tree = func(commit string) (rollout.Tree, error) {
+				if commit == "late" {
+					return nil, source.ErrNotReady
+				}
+				return tree(commit)
+			}
+		} else {
+			s.Source = "one"
+			f.records[late] = s
+		}
+		for _, a := range f.apps {
+			if _, err := f.entries.Waiting(a.Name); (err == nil) != isReady {
+				t.Errorf("%s, ready %t: %v", a.Name, isReady, err)
+			}
+		}
+		for app, n := range reads {
+			if n > 1 && (isReady || app != late) {
+				t.Errorf("ready %t: the record of %s is read %d times", isReady, app, n)
+			}
+		}
+		compare.Check(t, 40, len(reads))
+	}
+}
+
 // TestRecordedEntry checks that a command takes the wait for a cohort from the record, for the head that the record names.
 func TestRecordedEntry(t *testing.T) {
 	f := newFleet(t, 12)
