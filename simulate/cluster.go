@@ -78,14 +78,18 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return rollout.Digest(append(raw, app...), 8), nil
 }
 
-func (c *Cluster) drifted(o rollout.Object) bool {
-	w, is := c.Kube.WorkloadOf(o.Ref())
-	d := c.Kube.Deployments[w]
-	if !is || d == nil {
-		return false
+// digest returns an object's digest, or "" if Apply must write the object.
+func (c *Cluster) digest(ref rollout.Ref) string {
+	o := c.objects[ref]
+	if o == nil {
+		return ""
 	}
-	n, named := o.Map("spec")["replicas"].(int64)
-	return named && int(n) != d.Replicas
+	w, is := c.Kube.WorkloadOf(ref)
+	n, named := o.body.Map("spec")["replicas"].(int64)
+	if d := c.Kube.Deployments[w]; is && d != nil && named && int(n) != d.Replicas {
+		return ""
+	}
+	return o.digest
 }
 
 // Objects lists the objects, sorted.

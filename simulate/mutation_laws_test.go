@@ -190,12 +190,11 @@ func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) (
 func newcomer(p starting) {
 	known := map[rollout.Ref]bool{}
 	applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
-		p.View.refresh()
 		for _, o := range objects {
-			if !known[o.Ref()] {
-				known[o.Ref()] = true
-				delete(p.View.digests, o.Ref())
+			if live := p.View.cluster.objects[o.Ref()]; live != nil && !known[o.Ref()] {
+				live.digest = ""
 			}
+			known[o.Ref()] = true
 		}
 		return p.View.Apply(ctx, app, objects)
 	})(p)

@@ -300,10 +300,9 @@ func loose(_ starting, _ string, o rollout.Object) {
 
 // busy is a mutation that writes each ConfigMap in every pass.
 func busy(ctx context.Context, p starting, app string, objects []rollout.Object) error {
-	p.View.refresh()
 	for _, o := range objects {
-		if o.Kind() == "ConfigMap" {
-			delete(p.View.digests, o.Ref())
+		if live := p.View.cluster.objects[o.Ref()]; live != nil && o.Kind() == "ConfigMap" {
+			live.digest = ""
 		}
 	}
 	return p.View.Apply(ctx, app, objects)

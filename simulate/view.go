@@ -20,38 +20,38 @@ type View struct {
 	cluster  *Cluster
 	name     string
 	gate     Gate
-	version  int
-	observed rollout.Observed
-	digests  map[rollout.Ref]string // at the last refresh; "" if Apply must write
+	observed rollout.Observed       // at the last refresh, as digests
+	digests  map[rollout.Ref]string // "" if Apply must write
 	toldAt   int                    // Cluster.writes at the last Observe
 }
 
 // View returns a new process's view.
 func (c *Cluster) View(name string, gate Gate) *View {
-	return &View{cluster: c, name: name, gate: gate, version: -1}
+	return &View{cluster: c, name: name, gate: gate, digests: map[rollout.Ref]string{}}
 }
 
+// refresh keeps the cluster's state for reads while Stale is true.
 func (v *View) refresh() {
-	if v.version == v.cluster.version || (v.Stale && v.version >= 0) {
+	if v.Stale {
 		return
 	}
-	v.version, v.observed = v.cluster.version, v.cluster.Kube.Observe()
-	v.digests = make(map[rollout.Ref]string, len(v.cluster.objects))
-	for ref, o := range v.cluster.objects {
-		if v.digests[ref] = o.digest; v.cluster.drifted(o.body) {
-			v.digests[ref] = ""
-		}
+	v.observed, v.digests = v.cluster.Kube.Observe(), map[rollout.Ref]string{}
+	for ref := range v.cluster.objects {
+		v.digests[ref] = v.cluster.digest(ref)
 	}
 }
 
 // Observe implements reconciler.Observer.
 func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
-	v.refresh()
+	seen := v.observed
+	if !v.Stale {
+		seen = v.cluster.Kube.Observe(workloads...)
+	}
 	out := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)), Unseen: v.Unseen,
 	}
 	for _, w := range workloads {
-		if live, ok := v.observed.Workloads[w]; ok {
+		if live, ok := seen.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
 				live.Serial, live.BreakGlass = 0, "" // another app's label
 			}
@@ -159,8 +159,11 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 		if err != nil {
 			return err
 		}
-		v.refresh()
-		if v.digests[o.Ref()] == digest {
+		was := v.digests[o.Ref()]
+		if !v.Stale {
+			was = v.cluster.digest(o.Ref())
+		}
+		if was == digest {
 			continue
 		}
 		if err := v.refuseForeign(app, o); err != nil {

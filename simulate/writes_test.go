@@ -88,7 +88,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
-	if !moves || live == nil || v.digests[object.Ref()] == "" || len(records) < 2 {
+	isDrifted := v.Stale && v.digests[object.Ref()] == "" || !v.Stale && v.cluster.digest(object.Ref()) == ""
+	if !moves || live == nil || isDrifted || len(records) < 2 {
 		return
 	}
 	was, is := records[len(records)-2], records[len(records)-1]

@@ -131,7 +131,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	if !exists {
 		next.Generation, next.Started = 1, map[string]int{}
-		k.Deployments[w] = &next
+		k.Deployments[w], k.sorted = &next, nil
 		k.OnChange(o.Kind() + " " + w.Name + " created")
 		return nil
 	}
@@ -142,7 +142,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if changed {
 		was.Generation++
 	}
-	was.settings, was.Annotations, was.serial, was.rests = next.settings, next.Annotations, next.serial, next.rests
+	was.settings, was.Annotations, was.serial, was.Rests = next.settings, next.Annotations, next.serial, false
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
 		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
 	return nil

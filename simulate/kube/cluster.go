@@ -24,8 +24,9 @@ type Cluster struct {
 	Nodes       int                            // each with a pod of each DaemonSet
 	Lag         bool                           // syncs may precede ReplicaSets' reports
 	Late        bool                           // a scale-down may be seen late
-	Sparse      bool                           // skips Deployments that have no step at this time, which is quicker
+	Sparse      bool                           // skips Deployments at rest, which is quicker
 	serial      int
+	sorted      []*Deployment
 	kinds       []rollout.Partitioned // added by Describe
 }
 
@@ -48,7 +49,8 @@ type Deployment struct {
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
-	rests   time.Time      // with Sparse, the time at which no step remained
+	Rests   bool           // no step remained, until due or Apply; clear it after another change of pods
+	due     time.Time      // when a pod next becomes ready or available, or zero
 }
 
 type settings struct {
@@ -110,6 +112,9 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 
 // Micro makes a random controller's or the kubelet's step. It returns false if no step remains.
 func (k *Cluster) Micro() bool {
+	if k.Sparse && len(k.awake()) == 0 {
+		return false
+	}
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
 		order = []int{3, 0, 1} // pods last, like a rate-limited controller
@@ -129,17 +134,28 @@ func (k *Cluster) Micro() bool {
 			return true
 		}
 	}
-	for _, d := range k.Deployments {
-		d.rests = k.Now
+	for _, d := range k.awake() {
+		alone := Cluster{Now: k.Now, Deployments: map[rollout.Workload]*Deployment{d.Workload: d}}
+		d.Rests, d.due = true, alone.NextDue()
 	}
 	return false
 }
 
+func (k *Cluster) awake() (all []*Deployment) {
+	if len(k.sorted) != len(k.Deployments) {
+		byName := func(a, b *Deployment) int { return a.Workload.Compare(b.Workload) }
+		k.sorted = slices.SortedFunc(maps.Values(k.Deployments), byName)
+	}
+	for _, d := range k.sorted {
+		if !k.Sparse || !d.Rests || !d.due.IsZero() && !k.Now.Before(d.due) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
 func (k *Cluster) shuffled() []*Deployment {
-	all := slices.DeleteFunc(slices.Collect(maps.Values(k.Deployments)), func(d *Deployment) bool {
-		return k.Sparse && d.rests.Equal(k.Now)
-	})
-	slices.SortFunc(all, func(a, b *Deployment) int { return a.Workload.Compare(b.Workload) })
+	all := k.awake()
 	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }

@@ -15,12 +15,12 @@ const forever = 1 << 30
 func (k *Cluster) NextDue() (due time.Time) {
 	for _, d := range k.Deployments {
 		for _, rs := range d.Sets {
-			for _, p := range rs.Live() {
+			for _, p := range rs.Pods {
 				at := p.Due
 				if p.Ready {
 					at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
 				}
-				if !p.Never && at.After(k.Now) && (rs.minReady < forever || !p.Ready) {
+				if !p.Terminating && !p.Never && at.After(k.Now) && (rs.minReady < forever || !p.Ready) {
 					due = rollout.Soonest(due, at)
 				}
 			}
@@ -29,10 +29,19 @@ func (k *Cluster) NextDue() (due time.Time) {
 	return due
 }
 
-// Observe returns the state as package cluster does.
-func (k *Cluster) Observe() rollout.Observed {
+// Observe returns the state of these or all workloads, as package cluster does.
+func (k *Cluster) Observe(only ...rollout.Workload) rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
-	for w, d := range k.Deployments {
+	all := k.Deployments
+	if len(only) > 0 {
+		all = map[rollout.Workload]*Deployment{}
+	}
+	for _, w := range only {
+		if d := k.Deployments[w]; d != nil {
+			all[w] = d
+		}
+	}
+	for w, d := range all {
 		fresh, _ := d.split()
 		if d.sets != nil {
 			d.ask()

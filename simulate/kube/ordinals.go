@@ -281,7 +281,7 @@ func (k *Cluster) change(namespace string, pod rollout.Pod, what string, do func
 			for _, p := range rs.Pods {
 				if w.Namespace == namespace && p.uid == pod.UID && p.Name == pod.Name && !p.Terminating {
 					do(p)
-					d.rests = time.Time{}
+					d.Rests = false
 					k.OnChange("pod " + p.Name + " " + what)
 					return
 				}
