@@ -18,6 +18,7 @@ func (w *fleetWorld) outage(m *member, down bool) {
 	w.note("outage of %s: %t", m.name, down)
 	m.isDown = down
 	for _, d := range m.Kube.Deployments {
+		d.Rests = false
 		for _, rs := range d.Sets {
 			for _, p := range rs.Pods {
 				p.Never = down || strings.Contains(kube.VersionOf(rs.Template), "bad")
@@ -245,9 +246,7 @@ func TestFleet(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
+	seeds = seedsOr(seeds)
 	acts := map[string]int{}
 	for seed := range uint64(seeds) {
 		w := newFleetWorld(t, seed+*fromFlag)

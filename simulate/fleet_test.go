@@ -30,10 +30,12 @@ func (f fleetRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout
 	}
 	entry, _, _ := tree.Lookup("base/config")
 	config := blobOf(tree, entry)
-	r.Files, r.Digest = append(r.Files, "base/config"), r.Digest+config
-	slices.Sort(r.Files)
-	r.Objects = append(r.Objects, objectOf(manifest("v1", "ConfigMap", app.Name, map[string]any{"data": map[string]any{"config": config}})))
-	return r, nil
+	return remembered(fmt.Sprint("fleet ", app.Name, r.Files, r.Digest, config), app, commit, func() (*rollout.Render, error) {
+		r.Files, r.Digest = append(r.Files, "base/config"), r.Digest+config
+		slices.Sort(r.Files)
+		r.Objects = append(r.Objects, objectOf(manifest("v1", "ConfigMap", app.Name, map[string]any{"data": map[string]any{"config": config}})))
+		return r, nil
+	})
 }
 
 // member is a cluster of a fleetWorld, with its reconciler.
@@ -213,16 +215,28 @@ func (w *fleetWorld) push(what string, files map[string]string) {
 
 // content returns the version and the whole content of an app in a cluster, "" if the cluster does not list the app.
 func (w *fleetWorld) content(m *member, app, commit string) (version, all string) {
-	files := w.git.Files(commit)
-	own, found := files[m.folder+"/"+app+"/version"]
-	if !found {
+	own := w.file(commit, m.folder+"/"+app+"/version")
+	if own == "" {
 		return "", ""
 	}
 	if strings.HasPrefix(own, "invalid") {
 		return "invalid", "invalid"
 	}
-	version = files["base/version"] + "-" + own
-	return version, version + "-" + files["base/config"]
+	version = w.file(commit, "base/version") + "-" + own
+	return version, version + "-" + w.file(commit, "base/config")
+}
+
+// file returns the content of a file, "" without the file.
+func (w *fleetWorld) file(commit, name string) string {
+	c := w.git.Commits[commit]
+	if c == nil {
+		return ""
+	}
+	entry, found, _ := c.Lookup(name)
+	if !found {
+		return ""
+	}
+	return blobOf(c, entry)
 }
 
 // fleetAt returns nil for an unusable file.
@@ -391,8 +405,8 @@ func (w *fleetWorld) moved(_, branch, from, to string) {
 	w.observe(m)
 	for _, app := range fleetApps(m.folder) {
 		t, file := m.apps[app], rollout.StatePath(app)
-		text, found := w.git.Files(to)[file]
-		if !found || text == w.git.Files(from)[file] {
+		text := w.file(to, file)
+		if text == "" || text == w.file(from, file) {
 			continue
 		}
 		is, err := rollout.ParseState(file, []byte(text))
@@ -476,7 +490,7 @@ func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, m
 	case was.Source != "" && w.at[commit] < w.at[was.Source]:
 		return "the commit is older"
 	case was.Source != "" && version != before && !m.apps[app].verified[version] &&
-		(f.Freeze != nil || w.git.Files(main)[rollout.FreezePath(m.name)] != ""):
+		(f.Freeze != nil || w.file(main, rollout.FreezePath(m.name)) != ""):
 		return "a freeze"
 	case i < 0:
 		return ""
@@ -524,7 +538,7 @@ func (w *fleetWorld) lacks(m *member, before []string, app, commit string) strin
 			continue
 		}
 		file := rollout.StatePath(app)
-		text := w.git.Files(m.past[0].seen[rollout.StateBranch(b.name)])[file]
+		text := w.file(m.past[0].seen[rollout.StateBranch(b.name)], file)
 		if s, err := rollout.ParseState(file, []byte(text)); err == nil {
 			for _, r := range s.Rejected {
 				if _, rejected := w.content(b, app, r.Commit); rejected == all {

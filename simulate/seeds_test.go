@@ -23,6 +23,15 @@ var (
 	worldFlag = flag.String("world", "", "live only in this world")
 )
 
+// seedsOr returns -seeds, or the usual number. A long run collects garbage seldom, which takes up to 1 GB of memory.
+func seedsOr(usual int) int {
+	if *seedsFlag == 0 {
+		return usual
+	}
+	debug.SetGCPercent(1600)
+	return *seedsFlag
+}
+
 type world struct {
 	name string
 	chaos

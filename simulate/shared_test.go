@@ -48,8 +48,37 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 		}
 		tag += "-" + string(content)
 	}
+	if _, found, _ := tree.Lookup(app.Path + "/note"); found {
+		files = append([]string{app.Path + "/note"}, files...)
+	}
+	return remembered(fmt.Sprint(app.Name, files, tag, b.plain), app, commit, func() (*rollout.Render, error) { return b.made(app.Name, files, tag) })
+}
+
+// madeRenders has the renders of all seeds by content. Renders never change.
+var madeRenders = map[string]*rollout.Render{}
+
+// remembered returns the render with a key, which made makes once.
+func remembered(key string, app rollout.App, commit rollout.Commit, made func() (*rollout.Render, error)) (*rollout.Render, error) {
+	r := madeRenders[key]
+	if r == nil {
+		var err error
+		if r, err = made(); err != nil {
+			return nil, err
+		}
+		if len(madeRenders) > 20_000 {
+			clear(madeRenders)
+		}
+		r.Files, r.Objects = slices.Clip(r.Files), slices.Clip(r.Objects)
+		madeRenders[key] = r
+	}
+	again := *r
+	again.App, again.Commit = app, commit
+	return &again, nil
+}
+
+func (b baseRenderer) made(app string, files []string, tag string) (*rollout.Render, error) {
 	base, own, _ := strings.Cut(tag[1:], "-")
-	name := "a" + app.Name[1:] // a renamed app keeps its workload
+	name := "a" + app[1:] // a renamed app keeps its workload
 	w := rollout.Workload{Namespace: namespace, Name: name}
 	labels := map[string]any{"app": name}
 	web := objectOf(manifest("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
@@ -63,19 +92,16 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 		return nil, err
 	}
 	spec := rollout.Spec{
-		Name: app.Name, Workload: w, Replicas: new(2), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 60,
+		Name: app, Workload: w, Replicas: new(2), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 60,
 		ProgressDeadlineAbort: true, Scaling: rollout.Surge,
 		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{Duration: new(time.Minute)}}}},
 	}
-	if n7(app.Name) == 3 {
+	if n7(app) == 3 {
 		spec.Canary.Steps[1].Pause = &rollout.Pause{} // waits for a promotion
 	}
-	if _, found, _ := tree.Lookup(app.Path + "/note"); found {
-		files = append([]string{app.Path + "/note"}, files...)
-	}
-	r := &rollout.Render{App: app, Commit: commit, Files: files, Objects: []rollout.Object{web}, Specs: []rollout.Spec{spec},
+	r := &rollout.Render{Files: files, Objects: []rollout.Object{web}, Specs: []rollout.Spec{spec},
 		Templates: map[rollout.Workload]rollout.Hash{w: hash}, Digest: rollout.Digest([]byte(tag), 20)}
-	if strings.HasPrefix(base, "good") && n7(app.Name) == 5 { // these apps do not use the base's version
+	if strings.HasPrefix(base, "good") && n7(app) == 5 { // these apps do not use the base's version
 		web.Map("spec")["template"] = map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
 			map[string]any{"name": "app", "image": "example/" + name + ":none-" + own}}}}
 		if r.Templates[w], err = rollout.HashTemplate(web.Map("spec", "template")); err != nil {
@@ -412,15 +438,12 @@ func TestSharedBase(t *testing.T) {
 	if testing.Short() {
 		seeds = 4
 	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
-	playSharedBase(t, seeds, 30, false)
+	playSharedBase(t, seedsOr(seeds), 30, false)
 }
 
 // TestSharedBaseOfManyApps checks that a bad version of a base reaches only one of 200 apps.
 func TestSharedBaseOfManyApps(t *testing.T) {
-	playSharedBase(t, max(2, *seedsFlag), 200, true)
+	playSharedBase(t, seedsOr(2), 200, true)
 }
 
 func playSharedBase(t *testing.T, seeds, apps int, brief bool) {

@@ -22,6 +22,7 @@ type Clone struct {
 	cluster string
 	gate    gate
 	state   string // in the newest readable configuration
+	config  string // its blob id
 }
 
 // gate has the verb fetch, read or push, and a commit or branch. A push with an error happens if after is set.
@@ -47,9 +48,10 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	if c.Main != main {
 		c.Main = main
 		path := rollout.ConfigPath(c.cluster)
-		config, err := rollout.ParseConfig(path, []byte(c.Server.Commits[main].files[path].content))
-		if err == nil {
-			c.state = config.StateBranch
+		if f := c.Server.Commits[main].files[path]; f.id != c.config {
+			if config, err := rollout.ParseConfig(path, []byte(f.content)); err == nil {
+				c.state, c.config = config.StateBranch, f.id
+			}
 		}
 	}
 	heads := rollout.Heads{Main: main, State: c.Server.refs[c.state], Proposals: map[string]string{}}

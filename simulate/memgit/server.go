@@ -34,8 +34,14 @@ func (g *Server) Head(branch string) string { return g.refs[branch] }
 
 // Branches returns the branches with a prefix, sorted.
 func (g *Server) Branches(prefix string) []string {
-	names := slices.Sorted(maps.Keys(g.refs))
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	var names []string
+	for name := range g.refs {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Files returns a commit's files by path, without symbolic links.
@@ -85,11 +91,11 @@ func (g *Server) Make(parent string, c Change) string {
 	}
 	for name, content := range c.Edits {
 		if content != nil {
-			files[name] = file{content: string(content), kind: rollout.File}
+			files[name] = file{string(content), rollout.File, hashOf(string(rollout.File) + string(content))}
 		}
 	}
 	for name, target := range c.Links {
-		files[name] = file{content: target, kind: rollout.Symlink}
+		files[name] = file{target, rollout.Symlink, hashOf(string(rollout.Symlink) + target)}
 	}
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	made := &Snapshot{

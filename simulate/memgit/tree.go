@@ -20,6 +20,7 @@ type Snapshot struct {
 type file struct {
 	content string
 	kind    rollout.EntryKind
+	id      string
 }
 
 type tree struct {
@@ -53,7 +54,7 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 			continue
 		}
 		f := files[names[i]]
-		e := rollout.Entry{Name: name, Kind: f.kind, ID: hashOf(string(f.kind) + f.content)}
+		e := rollout.Entry{Name: name, Kind: f.kind, ID: f.id}
 		t.blobs[e.ID], t.entries[names[i]] = f.content, e
 		list = append(list, e)
 	}
