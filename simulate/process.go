@@ -115,8 +115,24 @@ func (p *Process) clock(now time.Time) func() time.Time {
 func (p *Process) start(name string, work func() error) (ended bool) {
 	t := &thread{name: name, steps: make(chan step), resume: make(chan Outcome)}
 	p.threads, p.current = append(p.threads, t), t
-	go func() { t.steps <- step{err: work(), ended: true} }()
+	run(func() { t.steps <- step{err: work(), ended: true} })
 	return p.await()
+}
+
+// idle goroutines take work, because a new goroutine would have to grow its stack.
+var idle = make(chan func())
+
+func run(work func()) {
+	select {
+	case idle <- work:
+	default:
+		go func() {
+			for {
+				work()
+				work = <-idle
+			}
+		}()
+	}
 }
 
 // Choose selects the thread for Resume.
