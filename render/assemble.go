@@ -78,6 +78,8 @@ func (a *assembly) take(object rollout.Object) error {
 		return err
 	}
 	switch {
+	case ref.Group == ownGroup && rollout.CheckVersion("", ref.Kind, object.APIVersion()) != nil:
+		return a.blame(rollout.CheckVersion("", ref.Kind, object.APIVersion()), ref)
 	case isRollout(ref):
 		d, err := newDocument(object)
 		if err != nil {

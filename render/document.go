@@ -59,7 +59,7 @@ const (
 
 func newDocument(object rollout.Object) (*document, error) {
 	d := &document{object: object, ref: object.Ref()}
-	if version := object.APIVersion(); version != rollout.APIVersion && version != argoGroup+"/v1alpha1" {
+	if version := object.APIVersion(); d.ref.Group == argoGroup && version != argoGroup+"/v1alpha1" {
 		return nil, rollout.Invalidf("", "apiVersion", "%q is not a Rollout that gitrollout knows", version).
 			WithFix("use %s or %s/v1alpha1", rollout.APIVersion, argoGroup)
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,9 +33,8 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	if !isMapping && document != nil {
 		return nil, Invalidf(file, "", "is not a mapping with apiVersion and kind")
 	}
-	version := Object(head).APIVersion()
-	if version != APIVersion && (version != StepsVersion || kind != "Promotion") {
-		return nil, Invalidf(file, "apiVersion", "%q is not known", version).WithFix("use %s", APIVersion)
+	if err := CheckVersion(file, kind, Object(head).APIVersion()); err != nil {
+		return nil, err
 	}
 	if got := Object(head).Kind(); got != kind {
 		return nil, Invalidf(file, "kind", "%q is not %s", got, kind)
@@ -117,7 +117,7 @@ func ParseCluster(data []byte) (*Cluster, error) {
 
 // Encode returns the bytes of cluster.yaml.
 func (c Cluster) Encode() ([]byte, error) {
-	c.APIVersion, c.Kind = APIVersion, "ClusterState"
+	c.APIVersion, c.Kind = cmp.Or(c.APIVersion, AlphaVersion), "ClusterState"
 	return encode(c)
 }
 
@@ -179,13 +179,13 @@ func (s State) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", seal
+	s.APIVersion, s.Kind, s.Seal = cmp.Or(s.APIVersion, AlphaVersion), "RolloutState", seal
 	return encode(s)
 }
 
 // seal returns a digest that detects edits by hand. Only signed commits prevent forgery.
 func (s State) seal() (string, error) {
-	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
+	s.APIVersion, s.Kind, s.Seal = cmp.Or(s.APIVersion, AlphaVersion), "RolloutState", ""
 	data, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("encode the state of %s: %w", s.App, err)

@@ -11,8 +11,9 @@ import (
 
 // Config is the file .gitrollout/<cluster>/config.yaml on the users' branch.
 type Config struct {
-	File     string        // for errors
-	Interval time.Duration // between polls of the users' branch; default 30s, at least 1s
+	File         string        // for errors
+	APIVersion   string        // of the file, and of the records that gitrollout writes
+	Interval     time.Duration // between polls of the users' branch; default 30s, at least 1s
 	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
@@ -92,7 +93,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	c := &Config{
-		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
+		File: file, APIVersion: raw.APIVersion, StateBranch: StateBranch(path.Base(path.Dir(file))),
 		StateRepo: raw.StateRepo, Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits, Shared: raw.SharedChanges,
 	}
 	if c.Interval, err = parseInterval(file, "interval", raw.Interval, 30*time.Second); err != nil {

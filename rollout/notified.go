@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Notified is notified.yaml on the branch gitrollout/notified/<cluster>, with receivers' positions. A process claims
 // events, so that no other sends them.
@@ -32,6 +35,6 @@ func ParseNotified(data []byte) (*Notified, error) {
 
 // Encode returns notified.yaml. Equal values have equal bytes.
 func (n Notified) Encode() ([]byte, error) {
-	n.APIVersion, n.Kind = APIVersion, "Notified"
+	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, AlphaVersion), "Notified"
 	return encode(n)
 }

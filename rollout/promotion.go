@@ -29,9 +29,6 @@ const Full = "full"
 // ThroughEntry as Through lets an app take a change before its cohort or stage. It opens no step's gate.
 const ThroughEntry = "entry"
 
-// StepsVersion is the apiVersion of a Promotion that counts steps from 1; v1alpha1 counts from 0.
-const StepsVersion = "gitrollout.dev/v1alpha2"
-
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, perhaps workloads and the attempt's
 // start, so that a late merge promotes no other release.
 type Promotion struct {
@@ -114,13 +111,21 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if needed, else APIVersion.
+// For returns the promotion for the reader of a state: only a program that writes APIVersion is known to read it.
+func (p Promotion) For(s State) Promotion {
+	if p.APIVersion == "" && s.APIVersion == APIVersion {
+		p.APIVersion = APIVersion
+	}
+	return p
+}
+
+// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if needed, else AlphaVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
 		p.APIVersion = StepsVersion
 	}
-	p.APIVersion, p.Kind = cmp.Or(p.APIVersion, APIVersion), "Promotion"
+	p.APIVersion, p.Kind = cmp.Or(p.APIVersion, AlphaVersion), "Promotion"
 	return encode(p)
 }
 
@@ -147,7 +152,7 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 		return 0, false
 	case slices.Contains(names, through):
 		return slices.Index(names, through), true
-	case p.APIVersion == APIVersion:
+	case p.APIVersion == AlphaVersion:
 		return n, err == nil && n >= 0 && n < len(names)
 	default:
 		return n - 1, err == nil && n >= 1 && n <= len(names)

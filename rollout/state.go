@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// APIVersion is the apiVersion of gitrollout's documents, except Promotions with StepsVersion.
-const APIVersion = "gitrollout.dev/v1alpha1"
-
 // Phase is the state of an app's release.
 type Phase string
 
@@ -35,7 +32,7 @@ func Phases() []Phase {
 // State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch, it determines
 // the app's objects. Serial, a label on workloads, counts only changes of fields with serial:"yes".
 type State struct {
-	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
+	APIVersion string        `json:"apiVersion" serial:"no"` // as in the configuration; "": AlphaVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
 	App        string        `json:"app" serial:"no"`
 	Path       string        `json:"path" serial:"no"`

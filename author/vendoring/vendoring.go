@@ -49,7 +49,10 @@ func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error
 	if err == nil {
 		err = yaml.UnmarshalStrict(data, &lock)
 	}
-	if err == nil && (lock.APIVersion != rollout.APIVersion || lock.Kind != lockKind) {
+	if err == nil {
+		err = rollout.CheckVersion("", lockKind, lock.APIVersion)
+	}
+	if err == nil && lock.Kind != lockKind {
 		err = errors.New("it is none")
 	}
 	for _, p := range lock.Sources {
@@ -235,13 +238,14 @@ func Folders(at string) (dirs []string, err error) {
 	isForeign := func(other string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool {
 			below, err := filepath.Rel(dir, other)
-			return err == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below))
+			return err == nil && filepath.IsLocal(below) && Brings(dir, filepath.ToSlash(below))
 		})
 	}
 	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
 }
 
-func brings(dir, below string) bool {
+// Brings reports whether the vendor.yaml of a folder brings a folder below, or its parents.
+func Brings(dir, below string) bool {
 	// An invalid vendor.yaml vendors nothing.
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -58,7 +58,7 @@ restart, which push one small file to your branch, set image, which pushes a cha
 line, undo, which pushes a proposal to merge, state, which mends the record, remove,
 which deletes the objects of an app that left Git, notify test, which sends a
 sample, sync, which posts a webhook, and doctor, which tests its push rights.
-init writes files, and pushes nothing.`,
+init and convert write files, and push nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -86,7 +86,7 @@ init writes files, and pushes nothing.`,
 		newRender(s), newDiff(s), newValidate(s), newSimulate(s), newAnalysis(s), newDashboard(s), newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
 		parent(&cobra.Command{Use: "set", Short: "Change an app in Git"}, newSetImage(s)), newRemove(s), newState(s))
-	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s),
+	inGroup(root, "serve", newInit(s), newVendor(s), newConvert(s), newDoctor(s), newRun(s), newSync(s), newOnce(s),
 		parent(&cobra.Command{Use: "notify", Short: "Try the notifications"}, newNotifyTest(s)))
 	root.AddCommand(newOptions(s), newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())

@@ -225,7 +225,7 @@ func upTo(p *rollout.Promotion) string {
 		return "past " + strings.Join(all, " and ")
 	case p.Through == rollout.Full:
 		return "fully"
-	case p.APIVersion == rollout.APIVersion: // v1alpha1 counts steps from 0
+	case p.APIVersion == rollout.AlphaVersion: // counts steps from 0
 		n, _ := strconv.Atoi(p.Through)
 		return fmt.Sprintf("past step %d", n+1)
 	default:

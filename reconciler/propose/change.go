@@ -31,7 +31,7 @@ type Target struct {
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
-		data, err := p.Encode()
+		data, err := p.For(s).Encode()
 		if err != nil {
 			return Change{}, err
 		}
@@ -52,7 +52,7 @@ func releaseLine(r *rollout.Release, what string) string {
 
 // Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // encoding texts never fails
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{APIVersion: s.APIVersion}, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder

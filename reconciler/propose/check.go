@@ -11,7 +11,7 @@ import (
 // Mergeable reports whether a merge makes only the proposed edits. Users may have pushed to the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	if commit := Awaits(&in.State, in.Promotion); commit != "" && in.Entry != nil {
-		want, _ := entryOf(in.Entry.Release, commit).Encode() // encoding texts never fails
+		want, _ := entryOf(in.Entry.Release, commit).For(in.State).Encode() // encoding texts never fails
 		return m.Clean && bytes.Equal(m.Edits[rollout.PromotionPath(cluster, in.App.Name)], want)
 	}
 	key := strategies.Key(in)

@@ -34,7 +34,7 @@ func Entry(cluster string, in strategies.Input) Change {
 		Edits: map[string][]byte{}, Subject: fmt.Sprintf("Let %s into stage %s", in.App.Name, in.Stage.Name)}
 	for c, version := range e.Versions {
 		file := rollout.PromotionPath(c, in.App.Name)
-		o.Edits[file], _ = entryOf(version, e.Commit.ID).Encode() // encoding texts never fails
+		o.Edits[file], _ = entryOf(version, e.Commit.ID).For(in.State).Encode() // encoding texts never fails
 	}
 	o.Message = fmt.Sprintf("%s\n\nCommit %s by %s:\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject,
 		e.Commit.Short(), e.Commit.Author, e.Commit.Subject, strings.Join(slices.Sorted(maps.Keys(e.Versions)), ", "))

@@ -19,9 +19,12 @@ import (
 
 type node map[string]any
 
+// own has gitrollout's versions of a Rollout.
+var own = strings.Join(rollout.Versions("Rollout"), " ")
+
 type kind struct {
 	name  string // for "gitrollout schema"
-	of    string // the kind; for a Rollout, the apiVersion
+	of    string // the kind; for a Rollout, the versions
 	title string
 	make  func(of string) node
 }
@@ -34,7 +37,7 @@ func kinds() []kind {
 		{"fleet", "Fleet", "The stages of all clusters: .gitrollout/fleet.yaml", fileSchema},
 		{"policy", "Policy", "What the apps of a cluster may do: the file for gitrollout run --policy", fileSchema},
 		{"vendor", "Vendor", "Remote sources to vendor: vendor.yaml", fileSchema},
-		{"rollout", rollout.APIVersion, "How a Deployment is released", rolloutSchema},
+		{"rollout", own, "How a Deployment is released", rolloutSchema},
 		{"argo-rollout", "argoproj.io/v1alpha1", "A Rollout of Argo Rollouts, as far as gitrollout reads it", rolloutSchema},
 		{"analysistemplate", "AnalysisTemplate", "The measurements while a release moves", templateSchema},
 		{"clusteranalysistemplate", "ClusterAnalysisTemplate", "An AnalysisTemplate for all namespaces of an app",
@@ -90,7 +93,7 @@ func pattern(p string) node            { return node{"type": "string", "pattern"
 func either(alternatives ...node) node { return node{"anyOf": alternatives} }
 
 func rolloutSchema(version string) node {
-	argo := version != rollout.APIVersion
+	argo := version != own
 	blocks := &maker{omit: true}
 	routers := node{}
 	for kind, t := range traffic.Types() {
@@ -132,10 +135,7 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
-	if kind == "Promotion" { // StepsVersion counts from 1, APIVersion from 0
-		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
-	}
-	return headed(s, kind, rollout.APIVersion)
+	return headed(s, kind, strings.Join(rollout.Versions(kind), " "))
 }
 
 // services gives each notification service only its fields, and each receiver one service.
@@ -178,5 +178,5 @@ func templateSchema(kind string) node {
 	spec := (&maker{}).of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
 	spec["properties"].(node)["metrics"] = list(metric)
 	s := closed(node{"metadata": metadata(), "spec": spec, "status": anything()})
-	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
+	return headed(s, kind, "argoproj.io/v1alpha1 "+own, "metadata", "spec")
 }

@@ -63,10 +63,11 @@ func (a *Access) read() (*rules, error) {
 	if err := yaml.UnmarshalStrict(data, &r); err != nil {
 		return nil, rollout.Invalidf(a.File, "", "cannot be read: %v", err)
 	}
-	if r.APIVersion != rollout.APIVersion || r.Kind != "DashboardAccess" {
-		return nil, &rollout.InvalidError{File: a.File, Field: "kind",
-			Msg: fmt.Sprintf("%q of %q is not known", r.Kind, r.APIVersion),
-			Fix: "write apiVersion: " + rollout.APIVersion + " and kind: DashboardAccess"}
+	if err := rollout.CheckVersion(a.File, r.Kind, r.APIVersion); err != nil {
+		return nil, err
+	}
+	if r.Kind != "DashboardAccess" {
+		return nil, rollout.Invalidf(a.File, "kind", "%q is not DashboardAccess", r.Kind)
 	}
 	for i, p := range r.People {
 		field := fmt.Sprintf("people[%d]", i)
