@@ -1,0 +1,91 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// converted returns the files of main with another version of gitrollout's documents.
+func (p *story) converted(from, to string) map[string]string {
+	files := map[string]string{}
+	for name, text := range p.git.Files(p.head()) {
+		files[name] = strings.ReplaceAll(text, from, to)
+	}
+	return files
+}
+
+// versionOf returns the apiVersion of a file at the head of a branch.
+func (p *story) versionOf(branch, file string) string {
+	_, after, _ := strings.Cut(p.git.Files(p.git.Head(branch))[file], "apiVersion: ")
+	version, _, _ := strings.Cut(after, "\n")
+	return version
+}
+
+// TestVersionsInARelease converts the files of main during two releases: nothing moves. Records and promotion files get the version of the
+// configuration, so after a revert of the conversion they are as an older program reads them.
+func TestVersionsInARelease(t *testing.T) {
+	p := atGates(t)
+	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version
+	record := p.git.Head(branch)
+	p.files("convert", p.converted(rollout.AlphaVersion, rollout.APIVersion))
+	if now := fmt.Sprint(p.status()); now != apps || p.cluster.version != version || p.git.Head(branch) != record {
+		t.Errorf("the conversion changes the releases: %s, was %s", now, apps)
+	}
+	check := func(app, wantRecord, wantPromotion string) {
+		t.Helper()
+		must(t, p.decide(rollout.Promote, []string{app}))
+		p.settle()
+		is, file := p.state(app), p.versionOf(Branch, rollout.PromotionPath(testCluster, app))
+		if record := p.versionOf(branch, rollout.StatePath(app)); is.Phase != rollout.Healthy || record != wantRecord || file != wantPromotion {
+			t.Errorf("%s is %s, its record has %s and its promotion %s", app, is.Phase, record, file)
+		}
+	}
+	check("shop", rollout.APIVersion, rollout.APIVersion)
+	p.files("an older version again", p.converted(rollout.APIVersion, rollout.AlphaVersion))
+	check("till", rollout.AlphaVersion, rollout.StepsVersion)
+}
+
+// TestUnknownVersions pushes files of an unknown version, or of several versions, during a release. Nothing moves, and the error names the
+// file and the fix. When the files are as before, the release is at the same step and continues.
+func TestUnknownVersions(t *testing.T) {
+	template := "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: errors}\nspec: {metrics: [{name: errors, " +
+		"provider: {prometheus: {address: \"http://p\", query: x}}}]}\n"
+	for name, file := range map[string]struct{ path, text string }{
+		"Config":           {rollout.ConfigPath(testCluster), twoApps("v2")[rollout.ConfigPath(testCluster)]},
+		"Rollout":          {shopFile, appFile("shop", "v3")},
+		"AnalysisTemplate": {shopFile, strings.Replace(appFile("shop", "v3"), "v1alpha1", "v1beta1", 1) + template},
+		"Promotion":        {shopPromotion, "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0\n"},
+		"Freeze":           {rollout.FreezePath(testCluster), "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\n"},
+		"Fleet": {rollout.FleetPath, "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages: [{name: all, clusters: [" + testCluster +
+			"]}]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := atGates(t)
+			apps, version := fmt.Sprint(p.status()), p.cluster.version
+			was, had := p.git.Files(p.head())[file.path]
+			p.files("a file of an unknown version", map[string]string{file.path: strings.Replace(file.text, rollout.AlphaVersion, "gitrollout.dev/v9", 1)})
+			p.tick(10)
+			const want = `apiVersion: "gitrollout.dev/v9" is not known`
+			held, b := p.state("shop").Held, p.branch()
+			if told := fmt.Sprint(held, p.event.Errors, b.Freeze, b.Unstaged); p.cluster.version != version ||
+				!strings.Contains(told, want) || !strings.Contains(told, "or a newer gitrollout") {
+				t.Errorf("held %+v, %q, %q", held, p.status(), p.event.Errors)
+			}
+			before := map[string][]byte{file.path: nil}
+			if had {
+				before[file.path] = []byte(was)
+			}
+			p.edit("as before", before)
+			if now := fmt.Sprint(p.status()); now != apps || p.cluster.version != version {
+				t.Errorf("%s, was %s", now, apps)
+			}
+			must(t, p.decide(rollout.Promote, []string{"shop"}))
+			if p.settle(); p.state("shop").Phase != rollout.Healthy {
+				t.Errorf("the release is %s", p.state("shop").Phase)
+			}
+		})
+	}
+}
