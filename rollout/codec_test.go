@@ -66,7 +66,7 @@ func TestStateGoldenFile(t *testing.T) {
 	back, err := rollout.ParseState("state.yaml", got)
 	must(t, err)
 	wantState := fullState()
-	wantState.APIVersion, wantState.Kind = rollout.APIVersion, "RolloutState"
+	wantState.APIVersion, wantState.Kind = rollout.AlphaVersion, "RolloutState"
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
@@ -83,7 +83,7 @@ func edit(t *testing.T, old, with string) string {
 
 func TestParseStateRefuses(t *testing.T) {
 	minimal := func(rest string) string {
-		return "apiVersion: " + rollout.APIVersion + "\nkind: RolloutState\n" + rest
+		return "apiVersion: " + rollout.AlphaVersion + "\nkind: RolloutState\n" + rest
 	}
 	for name, tc := range map[string]struct {
 		data, field string
@@ -144,7 +144,7 @@ func TestWatchIsRead(t *testing.T) {
 	must(t, err)
 	back, err := rollout.ParseState("state.yaml", data)
 	must(t, err)
-	s.APIVersion, s.Kind = rollout.APIVersion, "RolloutState"
+	s.APIVersion, s.Kind = rollout.AlphaVersion, "RolloutState"
 	compare.CheckNamed(t, "round trip", s, *back)
 	ended := s
 	if ended.Watch = nil; !s.IsTransition(&ended) {
@@ -212,7 +212,7 @@ writer:
 	compare.CheckNamed(t, "cluster.yaml", want, string(data))
 	back, err := rollout.ParseCluster(data)
 	must(t, err)
-	c.APIVersion, c.Kind = rollout.APIVersion, "ClusterState"
+	c.APIVersion, c.Kind = rollout.AlphaVersion, "ClusterState"
 	compare.CheckNamed(t, "round trip", c, *back)
 	if _, err := rollout.ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {
 		t.Error("an unknown field in cluster.yaml was accepted")

@@ -38,7 +38,7 @@ func TestParsePromotion(t *testing.T) {
 			t.Errorf("%s: digest is %q, want ten digits", name, got.Digest)
 		}
 		got.Digest = ""
-		tc.want.APIVersion, tc.want.Kind, tc.want.Release = rollout.APIVersion, "Promotion", "h1-1"
+		tc.want.APIVersion, tc.want.Kind, tc.want.Release = rollout.AlphaVersion, "Promotion", "h1-1"
 		compare.CheckNamed(t, name, tc.want, *got)
 	}
 }
@@ -95,7 +95,7 @@ func TestPromotionOpens(t *testing.T) {
 	}
 	old := func(through string) *rollout.Promotion {
 		p := promote(through)
-		p.APIVersion = rollout.APIVersion
+		p.APIVersion = rollout.AlphaVersion
 		return p
 	}
 	only := func(of rollout.Workload, through string) *rollout.Promotion {
@@ -173,7 +173,7 @@ func TestPromotionEncode(t *testing.T) {
 			now + promote + "since: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
 		"Two": {rollout.Promotion{Release: "h1-1", Decision: rollout.Promote, Workloads: map[rollout.Workload]string{web: "2", api: "6"}},
 			now + promote + "workloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old": {rollout.Promotion{APIVersion: rollout.APIVersion, Release: "h1-1", Through: "2", Decision: rollout.Promote}, before + promote +
+		"Old": {rollout.Promotion{APIVersion: rollout.AlphaVersion, Release: "h1-1", Through: "2", Decision: rollout.Promote}, before + promote +
 			"through: \"2\"\n"},
 		// Encode writes the older APIVersion, so that older reconcilers obey the file as well.
 		"Abort": {rollout.Promotion{Release: "h1-1", Decision: rollout.Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},

@@ -462,7 +462,7 @@ func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool 
 	}
 	last := slices.IndexFunc(legs, func(l leg) bool { return l.name != "" && l.name == through })
 	if n, err := strconv.Atoi(through); last < 0 && err == nil {
-		if last = n - 1; k.APIVersion == rollout.APIVersion {
+		if last = n - 1; k.APIVersion == rollout.AlphaVersion {
 			last = n
 		}
 	}

@@ -59,7 +59,7 @@ func propose(t *testing.T, tree rollout.Tree, cluster string, build scaffold.Bui
 
 // entriesOf returns the entries of a proposal as text.
 func entriesOf(p scaffold.Proposal) string {
-	return strings.TrimPrefix(scaffold.ConfigText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")
+	return strings.TrimPrefix(scaffold.ConfigText(p.Entries), "apiVersion: gitrollout.dev/v1beta1\nkind: Config\napps:\n")
 }
 
 // namesOf returns the names of the apps in a proposal.
@@ -241,7 +241,7 @@ func TestConfigFile(t *testing.T) {
 		Path: "infra", Name: "edge",
 		Needs: render.Violations{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
 	want := scaffold.File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
-apiVersion: gitrollout.dev/v1alpha1
+apiVersion: gitrollout.dev/v1beta1
 kind: Config
 stateRepo: git@git.example.com:state.git
 apps:

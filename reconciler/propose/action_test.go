@@ -302,7 +302,7 @@ func TestPromote(t *testing.T) {
 	merged := one(1)
 	merged.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "3"}
 	old := one(1)
-	old.Promotion = &rollout.Promotion{APIVersion: rollout.APIVersion, Release: "h1-2", Decision: rollout.Promote, Through: "1"}
+	old.Promotion = &rollout.Promotion{APIVersion: rollout.AlphaVersion, Release: "h1-2", Decision: rollout.Promote, Through: "1"}
 	spent := one(1)
 	spent.Promotion, spent.State.Spent = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2", Digest: "d"}, "d"
 	both := at(map[rollout.Workload]int{web: 1, api: 1})
