@@ -40,7 +40,7 @@ GITROLLOUT_PROMETHEUS_ADDRESS, and without the headers and Secrets in the files.
 
 A cluster's configuration is .gitrollout/<cluster>/config.yaml:
 
-    apiVersion: gitrollout.dev/v1alpha1
+    apiVersion: gitrollout.dev/v1beta1
     kind: Config
     apps:
     - path: apps/*/overlays/prod

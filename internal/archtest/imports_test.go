@@ -52,7 +52,8 @@ var table = map[string]rule{
 	"render/sops": {others: []string{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},
-	"render/policy": {own: []string{"render", "rollout"}, pure: true},
+	"render/policy":  {own: []string{"render", "rollout"}, pure: true},
+	"author/convert": {own: []string{"render/sops", "rollout"}, others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
 	"author/images": {own: []string{"author/scaffold", "reconciler/source", "render/sops", "rollout"},
 		others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
 	"author/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
@@ -116,7 +117,7 @@ var table = map[string]rule{
 			"call", "publish/forge", "publish/metrics", "publish/serve", "publish/tracing",
 			"publish/notify", "publish/notify/gitstore", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/adapters", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",
-			"render", "render/policy", "author/scaffold", "render/schema", "render/sops", "author/vendoring",
+			"render", "render/policy", "author/convert", "author/scaffold", "render/schema", "render/sops", "author/vendoring",
 			"render/worker", "render/worktree", "rollout", "simulate", "strategies",
 			"views/console", "views/dashboard", "views/doctor", "author/images", "author/plan", "views/status",
 			"views/terminal",
