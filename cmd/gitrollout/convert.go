@@ -23,15 +23,15 @@ func newConvert(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [PATH...]",
 		Short: "Write the newest apiVersion into gitrollout's files",
-		Long: `Replace ` + rollout.AlphaVersion + ` by ` + rollout.APIVersion + `
-in the YAML files of the current folder, or at each PATH: in configurations, Rollout
-documents, AnalysisTemplates, stages, freezes, policies, templates of charts and patches
-of kustomizations. Comments and all other bytes stay, and nothing is committed.
+		Long: `Replace ` + rollout.AlphaVersion + ` by ` + rollout.APIVersion + ` in the YAML files of
+the current folder, or at each PATH: in configurations, Rollout documents,
+AnalysisTemplates, stages, freezes, policies, templates of charts and patches of
+kustomizations. Comments and all other bytes stay, and nothing is committed.
 
-Both versions are read, have the same fields, and may be in one repository. From then
-on, gitrollout writes a cluster's records and promotion files in the version of its
-config.yaml. An older gitrollout reads no new version, and holds all apps. So convert
-when no cluster of the repository needs an older gitrollout again.
+gitrollout reads both versions, which have the same fields, in any mix. It writes the
+records and promotion files of a cluster in the version of its config.yaml. An older
+gitrollout reads only the old version, and holds the apps at a new one. So first upgrade
+gitrollout in all clusters of the repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
 files that SOPS has signed, and symbolic links.`,
@@ -57,8 +57,8 @@ func (s streams) convert(paths []string, check bool) error {
 	defer func() { _ = root.Close() }()
 	count := 0
 	for _, at := range paths {
-		if !filepath.IsLocal(at) {
-			return usagef("%s is not below the current folder", at)
+		if info, err := root.Lstat(at); !filepath.IsLocal(at) || err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return usagef("%s is a symbolic link, or not below the current folder", at)
 		}
 		n, err := s.convertAll(root, path.Clean(filepath.ToSlash(at)), check)
 		if count += n; err != nil {
@@ -77,13 +77,12 @@ func (s streams) convert(paths []string, check bool) error {
 // convertAll follows no symbolic links.
 func (s streams) convertAll(root *os.Root, at string, check bool) (count int, err error) {
 	err = fs.WalkDir(root.FS(), at, func(name string, e fs.DirEntry, err error) error {
-		isHidden := strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{".", ".gitrollout"}, e.Name())
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && name != at && (isHidden || e.Name() == "node_modules"), e.IsDir() && isVendored(name):
+		case e.IsDir() && name != at && isForeign(e.Name()), (e.IsDir() || name == at) && isVendored(name):
 			return fs.SkipDir
-		case !e.Type().IsRegular() || !mayConvert(name):
+		case !e.Type().IsRegular() || name != at && !mayConvert(name):
 			return nil
 		}
 		data, err := root.ReadFile(name)
@@ -92,7 +91,7 @@ func (s streams) convertAll(root *os.Root, at string, check bool) (count int, er
 		}
 		made, why := convert.File(data)
 		if why != nil {
-			err = s.say(name + " stays, at least in part: " + why.Error())
+			err = s.say("left " + name + ": " + why.Error())
 		}
 		if bytes.Equal(made, data) {
 			return err
@@ -104,6 +103,10 @@ func (s streams) convertAll(root *os.Root, at string, check bool) (count int, er
 		return errors.Join(err, s.say(name))
 	})
 	return count, err
+}
+
+func isForeign(folder string) bool {
+	return folder == "node_modules" || strings.HasPrefix(folder, ".") && folder != ".gitrollout"
 }
 
 func mayConvert(name string) bool {
