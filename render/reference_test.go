@@ -74,7 +74,7 @@ func TestFieldsPage(t *testing.T) {
 
 <!-- Written by go test ./render -run TestFieldsPage -update. -->
 
-Every field that is known of a ` + "`Rollout`" + ` document, of ` + "`argoproj.io/v1alpha1`" + ` or ` + "`gitrollout.dev/v1alpha1`" + `, and
+Every field that is known of a ` + "`Rollout`" + ` document, of ` + "`argoproj.io/v1alpha1`" + ` or ` + "`gitrollout.dev/v1beta1`" + `, and
 what is done with it. Any other field is an error that names the nearest known one. What the
 fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../blue-green.md),
 [Routing requests](../traffic.md), which has each router's own fields, and

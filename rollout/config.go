@@ -11,9 +11,9 @@ import (
 
 // Config is the file .gitrollout/<cluster>/config.yaml on the users' branch.
 type Config struct {
-	File         string        // for errors
-	APIVersion   string        // of the file, and of the records that gitrollout writes
-	Interval     time.Duration // between polls of the users' branch; default 30s, at least 1s
+	File       string        // for errors
+	APIVersion string        // of the file, and of the records that gitrollout writes
+	Interval   time.Duration // between polls of the users' branch; default 30s, at least 1s
 	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/

@@ -36,7 +36,8 @@ func checkRefused(t *testing.T, name, config, want string) {
 
 func TestParseConfig(t *testing.T) {
 	plain := rollout.Config{
-		File: rollout.ConfigPath("prod-eu"), APIVersion: rollout.AlphaVersion, AutoRevert: rollout.AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
+		File: rollout.ConfigPath("prod-eu"), APIVersion: rollout.AlphaVersion,
+		AutoRevert: rollout.AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
 		StateBranch: "gitrollout/state/prod-eu", Apps: []rollout.AppGlob{{Path: "a", Namespace: "default", Tier: 1}},
 		Shared: rollout.SharedChanges{Over: 10, Cohorts: []rollout.Amount{{1, false}, {10, true}, {100, true}}, Soak: 10 * time.Minute,
 			Timeout: 4 * time.Hour},

@@ -1,9 +1,6 @@
 package rollout
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Notified is notified.yaml on the branch gitrollout/notified/<cluster>, with receivers' positions. A process claims
 // events, so that no other sends them.
@@ -35,6 +32,6 @@ func ParseNotified(data []byte) (*Notified, error) {
 
 // Encode returns notified.yaml. Equal values have equal bytes.
 func (n Notified) Encode() ([]byte, error) {
-	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, AlphaVersion), "Notified"
+	n.APIVersion, n.Kind = AlphaVersion, "Notified"
 	return encode(n)
 }

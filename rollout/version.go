@@ -2,15 +2,14 @@ package rollout
 
 import "slices"
 
-// APIVersion is the newest version of gitrollout's documents. gitrollout writes it, except for a cluster whose
-// configuration has AlphaVersion: an older program may read these records.
-const APIVersion = "gitrollout.dev/v1beta1"
-
-// AlphaVersion has the same fields. Only its Promotions count steps from 0.
-const AlphaVersion = "gitrollout.dev/v1alpha1"
-
-// StepsVersion is the AlphaVersion of a Promotion that counts steps from 1.
-const StepsVersion = "gitrollout.dev/v1alpha2"
+const (
+	// APIVersion is what gitrollout writes, but not where an older program may read: see Config.APIVersion.
+	APIVersion = "gitrollout.dev/v1beta1"
+	// AlphaVersion has the same fields. Only its Promotions count steps from 0.
+	AlphaVersion = "gitrollout.dev/v1alpha1"
+	// StepsVersion is the AlphaVersion of a Promotion that counts steps from 1.
+	StepsVersion = "gitrollout.dev/v1alpha2"
+)
 
 // Versions returns the versions of a kind that gitrollout reads, newest first.
 func Versions(kind string) []string {

@@ -33,7 +33,7 @@ type recorded struct {
 func (r *recorded) restarts(files map[string]string) []string {
 	r.Helper()
 	if files != nil {
-		r.git.Commit(memgit.Change{Branch: r.config.StateBranch, Author: "Ann", Message: "replaced", When: r.cluster.Kube.Now, Edits: edits(files)})
+		r.git.Commit(memgit.Change{Branch: r.config.StateBranch, Author: "Ann", When: r.cluster.Kube.Now, Edits: edits(files)})
 	}
 	r.event = &Event{}
 	r.start()
@@ -116,9 +116,9 @@ func (r *recorded) as(version string, files map[string]string) map[string]string
 	return out
 }
 
-// TestRecordedStates replays releases with the state branches that older versions of gitrollout wrote after each command. The present version
-// decides as the older version did, loses no field, and continues from each of the older records in the middle of a release. It holds
-// everything, with an error, while a record is of an unknown version, and then continues at the same step.
+// TestRecordedStates replays releases with the state branches that older versions of gitrollout wrote after each command. The present
+// version decides as the older version did, loses no field, and continues from each of the older records in the middle of a release. While
+// a record is of an unknown version, no object changes and an error tells why. Then the release continues at the same step.
 func TestRecordedStates(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -51,8 +51,8 @@ func TestVersionsInARelease(t *testing.T) {
 // TestUnknownVersions pushes files of an unknown version, or of several versions, during a release. Nothing moves, and the error names the
 // file and the fix. When the files are as before, the release is at the same step and continues.
 func TestUnknownVersions(t *testing.T) {
-	template := "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: errors}\nspec: {metrics: [{name: errors, " +
-		"provider: {prometheus: {address: \"http://p\", query: x}}}]}\n"
+	template := "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: errors}\nspec: " +
+		"{metrics: [{name: errors, provider: {prometheus: {address: \"http://p\", query: x}}}]}\n"
 	for name, file := range map[string]struct{ path, text string }{
 		"Config":           {rollout.ConfigPath(testCluster), twoApps("v2")[rollout.ConfigPath(testCluster)]},
 		"Rollout":          {shopFile, appFile("shop", "v3")},
@@ -66,7 +66,8 @@ func TestUnknownVersions(t *testing.T) {
 			p := atGates(t)
 			apps, version := fmt.Sprint(p.status()), p.cluster.version
 			was, had := p.git.Files(p.head())[file.path]
-			p.files("a file of an unknown version", map[string]string{file.path: strings.Replace(file.text, rollout.AlphaVersion, "gitrollout.dev/v9", 1)})
+			unknown := strings.Replace(file.text, rollout.AlphaVersion, "gitrollout.dev/v9", 1)
+			p.files("a file of an unknown version", map[string]string{file.path: unknown})
 			p.tick(10)
 			const want = `apiVersion: "gitrollout.dev/v9" is not known`
 			held, b := p.state("shop").Held, p.branch()

@@ -15,18 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrDecision is about a Promotion: its bytes identify the decision, so an edit would repeat the decision.
-var ErrDecision = errors.New("records a decision; the next decision replaces the file")
+var (
+	group, old, _ = strings.Cut(rollout.AlphaVersion, "/")
+	now           = strings.TrimPrefix(rollout.APIVersion, group+"/")
 
-// written lists the kinds whose bytes count.
-var written = []string{"Promotion", "RolloutState", "ClusterState", "Notified"}
-
-var group, old, _ = strings.Cut(rollout.AlphaVersion, "/")
-
-var now = strings.TrimPrefix(rollout.APIVersion, group+"/")
-
-// inTemplate matches a document of a chart, which is no YAML.
-var inTemplate = regexp.MustCompile(`(?m)^apiVersion:[ \t]*["']?(` + regexp.QuoteMeta(rollout.AlphaVersion) + `)\b`)
+	// inTemplate matches a document of a chart, which is no YAML.
+	inTemplate = regexp.MustCompile(`(?m)^(apiVersion:[ \t]*["']?` + regexp.QuoteMeta(group) + `/)` + old + `\b`)
+)
 
 // File returns a YAML file with APIVersion for AlphaVersion, also in a kustomization's patches. All other bytes stay.
 // An error says why the file, or a document, stays as it is.
@@ -37,25 +32,18 @@ func File(data []byte) ([]byte, error) {
 	case sops.Is(data):
 		return data, errors.New("is signed by SOPS; decrypt it, convert it and encrypt it again")
 	}
-	f := file{text: string(data)}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var n yaml.Node
 		switch err := decoder.Decode(&n); {
 		case errors.Is(err, io.EOF):
 			return f.edited(), f.err
-		case err != nil && strings.Contains(f.text, "{{"):
-			f.at, f.err = nil, nil
-			for _, m := range inTemplate.FindAllStringSubmatchIndex(f.text, -1) {
-				f.at = append(f.at, m[2]+len(group)+1)
-			}
-			return f.edited(), nil
+		case err != nil && bytes.Contains(data, []byte("{{")):
+			return inTemplate.ReplaceAll(data, []byte("${1}"+now)), nil
 		case err != nil:
 			return data, errors.New("is not valid YAML: " + rollout.OneLine(err.Error()))
 		}
-		for _, root := range n.Content {
-			f.document(root)
-		}
+		f.document(n.Content[0])
 	}
 }
 
@@ -74,41 +62,36 @@ func (f *file) edited() []byte {
 	return []byte(text)
 }
 
+func (f *file) document(root *yaml.Node) {
+	f.walk(root, false)
+	if kind := field(root, "kind").Value; kind == "" || kind == "Kustomization" || kind == "Component" {
+		for _, name := range []string{"patches", "patchesStrategicMerge", "patchesJson6902"} {
+			f.walk(field(root, name), true)
+		}
+	}
+}
+
 func field(n *yaml.Node, name string) *yaml.Node {
-	if found := yaml.NewRNode(n).Field(name); n.Kind == yaml.MappingNode && found != nil {
+	if found := yaml.NewRNode(n).Field(name); found != nil {
 		return found.Value.YNode()
 	}
 	return &yaml.Node{}
 }
 
-func (f *file) document(n *yaml.Node) {
+func (f *file) walk(n *yaml.Node, isPatch bool) {
 	version, kind := field(n, "apiVersion"), field(n, "kind").Value
-	switch {
-	case version.Value == rollout.AlphaVersion && slices.Contains(written, kind):
-		f.err = ErrDecision
-	case version.Value == rollout.AlphaVersion:
+	switch isOld := version.Value == rollout.AlphaVersion; {
+	case isOld && slices.Contains([]string{"Promotion", "RolloutState", "ClusterState", "Notified"}, kind):
+		f.err = errors.New("records a decision; the next decision replaces the file") // its digest counts
+	case isOld:
 		f.replace(version, rollout.AlphaVersion)
-	case kind == "Kustomization" || kind == "Component" || kind == "":
-		for _, name := range []string{"patches", "patchesStrategicMerge", "patchesJson6902", "replacements"} {
-			f.patches(field(n, name))
-		}
-	}
-	for _, item := range field(n, "items").Content {
-		f.document(item)
-	}
-}
-
-// patches finds texts of patches, and patches' targets.
-func (f *file) patches(n *yaml.Node) {
-	version := field(n, "version")
-	switch {
-	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, rollout.AlphaVersion):
+	case field(n, "group").Value == group && field(n, "version").Value == old: // a patch's target
+		f.replace(field(n, "version"), old)
+	case isPatch && n.Kind == yaml.ScalarNode:
 		f.replace(n, rollout.AlphaVersion)
-	case field(n, "group").Value == group && version.Value == old:
-		f.replace(version, old)
 	}
 	for _, child := range n.Content {
-		f.patches(child)
+		f.walk(child, isPatch)
 	}
 }
 

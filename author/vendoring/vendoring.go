@@ -235,17 +235,19 @@ func Folders(at string) (dirs []string, err error) {
 		}
 		return nil
 	})
-	isForeign := func(other string) bool {
-		return slices.ContainsFunc(dirs, func(dir string) bool {
-			below, err := filepath.Rel(dir, other)
-			return err == nil && filepath.IsLocal(below) && Brings(dir, filepath.ToSlash(below))
-		})
-	}
+	isForeign := func(other string) bool { return IsIn(dirs, other) }
 	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
 }
 
-// Brings reports whether the vendor.yaml of a folder brings a folder below, or its parents.
-func Brings(dir, below string) bool {
+// IsIn reports whether the vendor.yaml of one of the folders brings a path.
+func IsIn(dirs []string, name string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		below, err := filepath.Rel(dir, name)
+		return err == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below))
+	})
+}
+
+func brings(dir, below string) bool {
 	// An invalid vendor.yaml vendors nothing.
 	root, err := os.OpenRoot(dir)
 	if err != nil {

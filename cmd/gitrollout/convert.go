@@ -8,8 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -38,30 +37,54 @@ files that SOPS has signed, and symbolic links.`,
 		Example: `  gitrollout convert && gitrollout validate
   gitrollout convert --check                     # for CI
   gitrollout convert .gitrollout apps/shop policy.yaml`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				args = []string{"."}
+		RunE: func(_ *cobra.Command, paths []string) error {
+			if len(paths) == 0 {
+				paths = []string{"."}
 			}
-			return s.convert(args, check)
+			return s.convert(paths, check)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "list the files that would change, and write nothing")
 	return cmd
 }
 
+var mayConvert = regexp.MustCompile(`(\.ya?ml|\.tpl|Kustomization|vendor\.lock)$`)
+
 func (s streams) convert(paths []string, check bool) error {
-	root, err := os.OpenRoot(".")
+	vendors, err := vendoring.Folders(".")
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(".") // writes no file outside
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
 	count := 0
-	for _, at := range paths {
-		if info, err := root.Lstat(at); !filepath.IsLocal(at) || err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return usagef("%s is a symbolic link, or not below the current folder", at)
+	each := func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == ".git" || e.Name() == "node_modules" || vendoring.IsIn(vendors, name):
+			return fs.SkipDir
+		case !e.Type().IsRegular() || !mayConvert.MatchString(name):
+			return nil
 		}
-		n, err := s.convertAll(root, path.Clean(filepath.ToSlash(at)), check)
-		if count += n; err != nil {
+		data, err := root.ReadFile(name)
+		made, why := convert.File(data)
+		if err == nil && why != nil {
+			err = s.say("left " + name + ": " + why.Error())
+		}
+		if err != nil || bytes.Equal(made, data) {
+			return err
+		}
+		if count++; !check {
+			err = root.WriteFile(name, made, 0o644)
+		}
+		return errors.Join(err, s.say(name))
+	}
+	for _, at := range paths {
+		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err
 		}
 	}
@@ -72,54 +95,4 @@ func (s streams) convert(paths []string, check bool) error {
 		return fmt.Errorf("%d files have %s; run gitrollout convert", count, rollout.AlphaVersion)
 	}
 	return s.say("now: gitrollout validate")
-}
-
-// convertAll follows no symbolic links.
-func (s streams) convertAll(root *os.Root, at string, check bool) (count int, err error) {
-	err = fs.WalkDir(root.FS(), at, func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && name != at && isForeign(e.Name()), (e.IsDir() || name == at) && isVendored(name):
-			return fs.SkipDir
-		case !e.Type().IsRegular() || name != at && !mayConvert(name):
-			return nil
-		}
-		data, err := root.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		made, why := convert.File(data)
-		if why != nil {
-			err = s.say("left " + name + ": " + why.Error())
-		}
-		if bytes.Equal(made, data) {
-			return err
-		}
-		count++
-		if !check {
-			err = errors.Join(err, root.WriteFile(name, made, 0o644))
-		}
-		return errors.Join(err, s.say(name))
-	})
-	return count, err
-}
-
-func isForeign(folder string) bool {
-	return folder == "node_modules" || strings.HasPrefix(folder, ".") && folder != ".gitrollout"
-}
-
-func mayConvert(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".tpl"}, path.Ext(name)) ||
-		slices.Contains([]string{"Kustomization", rollout.VendorLock}, path.Base(name))
-}
-
-func isVendored(dir string) bool {
-	for at := dir; at != "."; {
-		at = path.Dir(at)
-		if below, err := filepath.Rel(at, dir); err == nil && vendoring.Brings(at, filepath.ToSlash(below)) {
-			return true
-		}
-	}
-	return false
 }

@@ -52,7 +52,8 @@ func releaseLine(r *rollout.Release, what string) string {
 
 // Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{APIVersion: s.APIVersion}, time.Time{}) // encoding texts never fails
+	about := rollout.State{APIVersion: s.APIVersion}
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
