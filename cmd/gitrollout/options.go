@@ -44,12 +44,12 @@ var flagUsers = []struct{ title, flags, users string }{
 		gitUsers + ", fleet"},
 	{"the configuration of a cluster", "cluster", gitUsers + ", simulate"},
 	{"the connection to a cluster", "context kubeconfig namespaces", `abort --break-glass, analysis backtest, analysis run,
-dashboard, dashboard export, diff, doctor, events, get, list, logs, notify test, once, plan,
-remove, render --with-state, run, state adopt, state repair, validate --context`},
+dashboard, dashboard export, diff, doctor, events, get, list, logs, mcp, notify test, once,
+plan, remove, render --with-state, run, state adopt, state repair, validate --context`},
 }
 
 const gitUsers = `abort, analysis backtest, dashboard, dashboard export, diff, doctor, events, get, history,
-hold, list, logs, notify test, once, plan, promote, remove, render, restart, retry, run,
+hold, list, logs, mcp, notify test, once, plan, promote, remove, render, restart, retry, run,
 set image, state adopt, state compact, state repair, status, sync, undo, validate`
 
 // refuseUnused fails for a global flag that the command does not use, and for a password in --repo.

@@ -30,6 +30,9 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 }
 
 func (o *outputOption) show(s streams, v any, draw func() string) error {
+	if s.shown != nil {
+		*s.shown = v
+	}
 	if done, err := o.write(s, v); done {
 		return err
 	}

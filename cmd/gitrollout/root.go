@@ -15,11 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's inputs, outputs and global options. If workers is nil, this process renders.
+// streams are a command's inputs, outputs and global options. If workers is nil, this process renders. If shown is set,
+// a command stores the data of -o json there, besides its text.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
+	shown    *any
 	*globalOptions
 }
 
@@ -55,8 +57,8 @@ step, and writes each step back to Git.
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold, retry and
 restart, which push one small file to your branch, set image, which pushes a changed
-line, undo, which pushes a proposal to merge, state, which mends the record, remove,
-which deletes the objects of an app that left Git, notify test, which sends a
+line, undo and mcp, which push proposals to merge, state, which mends the record,
+remove, which deletes the objects of an app that left Git, notify test, which sends a
 sample, sync, which posts a webhook, and doctor, which tests its push rights.
 init and convert write files, and push nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
@@ -87,6 +89,7 @@ init and convert write files, and push nothing.`,
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
 		parent(&cobra.Command{Use: "set", Short: "Change an app in Git"}, newSetImage(s)), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newConvert(s), newDoctor(s), newRun(s), newSync(s), newOnce(s),
+		newMCP(s),
 		parent(&cobra.Command{Use: "notify", Short: "Try the notifications"}, newNotifyTest(s)))
 	root.AddCommand(newOptions(s), newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())

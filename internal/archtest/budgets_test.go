@@ -21,7 +21,7 @@ var budgets = map[string]budget{
 	"author":     {5_510, 90},
 	"call":       {601, 23},
 	"cluster":    {5_260, 90},
-	"cmd":        {7_680, 11},
+	"cmd":        {7_960, 12},
 	"git":        {5_550, 149},
 	"internal":   {11_472, 0},
 	"publish":    {4_520, 100},

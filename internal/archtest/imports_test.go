@@ -123,7 +123,8 @@ var table = map[string]rule{
 			"views/terminal",
 		},
 		others: append([]string{
-			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
+			"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra",
+			"golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
 	// simulate/kube models a cluster, and simulate/memgit a Git server. They import no package whose tests use the model.

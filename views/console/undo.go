@@ -120,13 +120,16 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 	if err != nil {
 		return "", err
 	}
-	_, err = w.Repo.Push(ctx, []rollout.Update{{
+	heads, err := w.Repo.Push(ctx, []rollout.Update{{
 		Branch: o.Branch, Old: w.Heads.Proposals[o.Branch], Parent: w.Heads.Main,
 		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
 	}})
 	if errors.Is(err, git.ErrConflict) {
 		return "", fmt.Errorf("%s: %s exists, or another push has changed it; check the branch, and try again: %w",
 			o.App, o.Branch, err)
+	}
+	if err == nil && heads[o.Branch] == "" {
+		err = fmt.Errorf("nothing to propose: %s already has this change of %s", w.Branch, o.App)
 	}
 	if err != nil {
 		return "", err
