@@ -93,7 +93,7 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 
 // Introducer returns the signer of the commit that wrote a path's current content, or of a merge whose first parent
 // lacked the content. Errors: ErrUnapproved if no such signature is accepted or the content is older than a thousand
-// commits, ErrNotFound if the path does not exist, ErrAuth, ErrUnreachable.
+// commits, ErrNotFound if the path does not exist, ErrAuth, ErrUnreachable. Without a Verifier, it returns the author.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -181,6 +181,9 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 		having, first, err := w.parentsWith(s, entry)
 		if err != nil {
 			return "", err
+		}
+		if !first && w.verifier == nil {
+			return s.commit.Author, nil
 		}
 		if !first {
 			if signer, err = s.SignedBy(w.verifier); err == nil {

@@ -152,3 +152,58 @@ func TestLastSigned(t *testing.T) {
 	_, err = r.LastSigned(t.Context(), p.Head(), sign.Policy{SSH: late})
 	wantError(t, "nothing is signed with a valid key", err, git.ErrUnapproved)
 }
+
+// TestAuthorOfAPromotion checks whose commit or merge introduced a promotion file: neither the committer nor a co-author counts.
+func TestAuthorOfAPromotion(t *testing.T) {
+	const bot, dev = "renovate[bot] <r@example.com>", "Dev <dev@example.com>"
+	byBot := func(r *gittest.Repo, message string) {
+		r.Write(map[string]string{promotion: "x"}).Git("add", "--all")
+		r.Git("commit", "-q", "--author", bot, "-m", message)
+	}
+	onBot := func(r *gittest.Repo) { // on a branch, with another commit on main
+		onBranch(r, "b", "main", func() { byBot(r, "promote"); r.Push() })
+		r.CommitFiles("other", map[string]string{"g": "1"})
+	}
+	for name, c := range map[string]struct {
+		do   func(r *gittest.Repo)
+		want string
+	}{
+		"a person":                   {func(r *gittest.Repo) { r.CommitFiles("promote", map[string]string{promotion: "x"}) }, dev},
+		"a bot":                      {func(r *gittest.Repo) { byBot(r, "promote"); r.Push() }, bot},
+		"with a person as co-author": {func(r *gittest.Repo) { byBot(r, "promote\n\nCo-authored-by: "+dev); r.Push() }, bot},
+		"a bot as co-author": {func(r *gittest.Repo) {
+			r.CommitFiles("promote\n\nCo-authored-by: "+bot, map[string]string{promotion: "x"})
+		}, dev},
+		"then others":       {func(r *gittest.Repo) { byBot(r, "promote"); r.Push(); r.CommitNothing(60) }, bot},
+		"a person's merge":  {func(r *gittest.Repo) { onBot(r); r.Merge("b") }, dev},
+		"a person's rebase": {func(r *gittest.Repo) { onBot(r); r.Git("cherry-pick", "b"); r.Push() }, bot},
+		"a squash with the bot as author": {func(r *gittest.Repo) {
+			onBot(r)
+			r.Git("merge", "-q", "--squash", "b")
+			r.Git("commit", "-q", "--author", bot, "-m", "squash")
+			r.Push()
+		}, bot},
+		"a person's change of the bot's file": {func(r *gittest.Repo) {
+			byBot(r, "promote")
+			r.CommitFiles("again", map[string]string{promotion: "y"})
+		}, dev},
+		"the bot's merge of a person's branch": {func(r *gittest.Repo) {
+			onBranch(r, "b", "main", func() { r.CommitFiles("promote", map[string]string{promotion: "x"}) })
+			r.CommitFiles("other", map[string]string{"g": "1"})
+			r.Git("merge", "-q", "--no-ff", "--no-commit", "b")
+			r.Git("commit", "-q", "--author", bot, "-m", "merge")
+			r.Push()
+		}, bot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := gittest.New(t)
+			repo.CommitFiles("first", map[string]string{"f": "1"})
+			c.do(repo)
+			r := open(t, git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
+			who, err := r.Introducer(t.Context(), fetch(t, r).Main, promotion, nil)
+			if err != nil || who != c.want {
+				t.Errorf("%q, %v; want %q", who, err, c.want)
+			}
+		})
+	}
+}

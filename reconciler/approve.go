@@ -11,8 +11,9 @@ import (
 )
 
 // Approver returns the promoter who approved a promotion file in a commit. "promoters" is the path of the policy's file
-// of promoters, or "". Without an error, "" means that every user may approve. An error that wraps a
-// *rollout.InvalidError means that no promoter approved. After any other error, the answer is unknown.
+// of promoters, "", or source.AnyAuthor for the author who introduced the file. Without an error, "" means that every
+// user may approve. An error with a *rollout.InvalidError means that no promoter approved. After any other error, the
+// answer is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
 // approvals caches an Approver's results. Passes never call the Approver, because a call may fetch history.
@@ -56,9 +57,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	if !forHead && !isFor(s.Release) && (p.Decision != rollout.Restart || !isFor(s.Stable)) {
 		return nil, nil, nil
 	}
-	said, err := q.said(a.Name, question{
-		path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name),
-	})
+	said, err := q.said(a.Name, v.approvalOf(a))
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("find out who approved the promotion file: %w", err)
@@ -72,6 +71,30 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	by := *p
 	by.Author = said.who
 	return &by, nil, nil
+}
+
+func (v *gitView) approvalOf(a *appView) question {
+	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
+}
+
+// permitted returns an app whose promotion is barred if the policy ignores the promotions of its author. The author is
+// the signer, or else of the commit or merge that introduced the file. An error means unknown.
+func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
+	project, _ := v.branch.Policy.ProjectOf(a.Name)
+	_, some := project.Bars("")
+	if file := a.promotion.File; q.ask == nil || !some || file == nil || file.Decision != rollout.Promote {
+		return a, nil
+	}
+	said, err := q.said(a.Name, v.approvalOf(a))
+	if err != nil {
+		return a, fmt.Errorf("find out who committed the promotion file: %w", err)
+	}
+	if why, _ := project.Bars(said.who); why != "" {
+		barred, file := *a, *a.promotion.File
+		file.Barred, file.Forbidden = true, why
+		barred.promotion.File, a = &file, &barred
+	}
+	return a, nil
 }
 
 func (q *approvals) said(app string, about question) (approval, error) {

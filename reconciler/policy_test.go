@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -284,6 +285,94 @@ func TestPromotersOfAProject(t *testing.T) {
 		w.follow("promote", promotion(w, "2"))
 		w.want(rollout.Healthy, 4) // any user may promote
 		compare.CheckNamed(t, "by", "Ann", by)
+	})
+}
+
+const (
+	bot    = "renovate[bot] <r@example.com>"
+	byBots = ", rollouts: {byAuthor: [{authors: ['*[bot]'], minDuration: 30m, mayPromote: false}]}"
+)
+
+// TestVersionOfAnAuthor checks that a rule by author holds the versions of matching commits. Neither a later commit of another author,
+// nor a restart releases such a version. A person's commit of the app, and a revert by the same author do.
+func TestVersionOfAnAuthor(t *testing.T) {
+	r := &rules{}
+	r.set(t, byBots)
+	w := newWorld(t, r.options)
+	past := &pastOf{mirror: w.git}
+	w.git.author = bot
+	w.follow("v2", shopAt("v2"))
+	const why = "project web, rule rollouts.byAuthor[0].minDuration: a release pauses for only 0s before all users have the new version, " +
+		"less than 30m0s, and the author is " + bot
+	mustBeHeld(t, w, why)
+	w.git.author = "Ann"
+	w.follow("not of the app", readme)
+	mustBeHeld(t, w, why)
+	w.restart(past)
+	w.settle()
+	mustBeHeld(t, w, why)
+	compare.CheckNamed(t, "release, and pods of v2", []any{true, 0}, []any{w.state().Release == nil, w.pods("v2")})
+	w.git.author = bot
+	w.follow("back to v1", shopAt("v1"))
+	compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
+	w.git.author = "Ann"
+	w.follow("v2 by a person", shopAt("v2"))
+	w.want(rollout.Paused, 2)
+	w.git.author = bot
+	w.commit("not of the app", readmeAgain)
+	w.restart(past)
+	w.settle()
+	compare.CheckNamed(t, "a person's release after a restart is held", "<nil>", fmt.Sprint(w.state().Held))
+	w.follow("back to v1", shopAt("v1"))
+	w.wantBack()
+}
+
+// TestPromotionOfAnAuthor checks that a matching author's promotion has no effect in any form, also after a restart, and that the record
+// has the reason. The proposal for a person differs from the ignored file. The author's abort counts.
+func TestPromotionOfAnAuthor(t *testing.T) {
+	const why = "project web, rule rollouts.byAuthor[0].mayPromote: " + bot + " committed this promotion, and may not promote; let a person " +
+		"promote again, or remove the file"
+	start := func(t *testing.T, author *string) *world {
+		w, r := pausedUnder(t, func(o *reconciler.Options) {
+			o.Approve = func(_ context.Context, _, _, promoters string) (string, error) {
+				compare.CheckNamed(t, "promoters", source.AnyAuthor, promoters)
+				return *author, nil
+			}
+		})
+		r.set(t, byBots)
+		r.policy.Projects[0].Rollouts.ByAuthor[0].MinDuration = 0
+		return w
+	}
+	for _, through := range []string{"through: '2'", "through: full", "decision: promote", "workloads: {default/shop: '2'}",
+		"through: entry"} {
+		t.Run(through, func(t *testing.T) {
+			author := bot
+			w := start(t, &author)
+			w.follow("promote", decision(w, through))
+			w.want(rollout.Paused, 2)
+			if through != "through: entry" { // which concerns no release in flight
+				compare.CheckNamed(t, "recorded", why, w.state().Ignored)
+			}
+			branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
+			data, _, err := source.ReadFile(w.git.Server.Commits[w.git.Server.Head(branch)], rollout.PromotionPath("prod", "shop"))
+			must(t, err)
+			if proposed, err := rollout.ParsePromotion("", data); err != nil || proposed.At == "" || proposed.Through != "2" {
+				t.Errorf("the proposal is %s, %v", data, err)
+			}
+			w.restart(&pastOf{mirror: w.git})
+			w.settle()
+			w.want(rollout.Paused, 2)
+			author = "Ann <ann@example.com>"
+			w.follow("promote again", decision(w, "through: '2'\nat: 2026-11-20T12:00:00Z"))
+			w.want(rollout.Healthy, 4)
+			compare.CheckNamed(t, "recorded", "", w.state().Ignored)
+		})
+	}
+	t.Run("abort", func(t *testing.T) {
+		author := bot
+		w := start(t, &author)
+		w.follow("abort", decision(w, "decision: abort"))
+		compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 	})
 }
 

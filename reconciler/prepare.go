@@ -25,6 +25,7 @@ type preparer struct {
 // prepare returns an app with the given state, and an error while the app's head or approval is unknown.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
+	a, barred := p.approvals.permitted(v, a)
 	if v.refused != nil {
 		t.Newest.ID = v.refused.Commit
 	}
@@ -44,7 +45,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 	}
 	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
-	t.Unknown = errors.Join(t.Unknown, err)
+	t.Unknown = errors.Join(t.Unknown, barred, err)
 	if ready && (t.Entry == nil || t.Entry.Open) {
 		e, err := p.cohorts.entry(v, a, s, head, promotion.File, now, head.Render != newest)
 		t.Entry, t.Unknown = cmp.Or(e, t.Entry), errors.Join(t.Unknown, err)

@@ -138,6 +138,8 @@ var formats = map[string]Format{
 	"repository": {regexp.MustCompile(`^([a-z+]+://([^/@:]+@)?[^/@]+/|[^/@:]+@[^/:]+:|/).+$`), // without a password
 		"the address of a repository", "write https://host/path.git or git@host:path.git, without a password"},
 	"folder": {regexp.MustCompile(`^[^/]`), "a folder", "paths are relative to the repository's root"},
+	"author": {regexp.MustCompile(`^[^\x00-\x1f\x7f]+$`), "a pattern for authors",
+		"write a name or an address, with * for any characters: '*[bot]'"},
 	"glob": {regexp.MustCompile(`^[^/]+$`), "a pattern for app names",
 		"name an app, with * ? [] for parts of the name: shop-*"},
 	"url": {regexp.MustCompile(`^https?://`), "an address", "write https://host or the like"},

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,11 +44,24 @@ type KindRules struct {
 
 // RolloutRules are requirements on releases.
 type RolloutRules struct {
-	Required        bool          `json:"required"` // objects that run pods need a Rollout, except in the group batch
-	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
+	Required       bool `json:"required"` // objects that run pods need a Rollout, except in the group batch
+	MaxFirstWeight *int `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
+	EvidenceRules
+	Forbid   []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
+	ByAuthor []AuthorRules `json:"byAuthor" max:"100" fix:"list several authors in one rule"`
+}
+
+// EvidenceRules are requirements on the steps before all users have the new version.
+type EvidenceRules struct {
 	RequireAnalysis bool          `json:"requireAnalysis"`
 	MinDuration     time.Duration `json:"minDuration"` // least total of timed pauses and experiments
-	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
+}
+
+// AuthorRules are further requirements on the commits of some authors. All matching rules count.
+type AuthorRules struct {
+	Authors []string `json:"authors" needs:"name authors: ['*[bot]']" max:"100" is:"author"`
+	EvidenceRules
+	MayPromote bool `json:"mayPromote" default:"true"`
 }
 
 // The values of RolloutRules.Forbid.
@@ -136,6 +150,32 @@ func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 // Forbids reports whether the project, perhaps nil, forbids a value of RolloutRules.Forbid.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
+}
+
+// Has reports whether a rule is for an author: "Name <address>", or a signer. In patterns, only "*" is special. Case
+// does not count.
+func (r AuthorRules) Has(author string) bool {
+	name, address, _ := strings.Cut(strings.TrimSuffix(author, ">"), " <")
+	return slices.ContainsFunc(r.Authors, func(pattern string) bool {
+		is := regexp.MustCompile(`(?is)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
+		return is.MatchString(author) || is.MatchString(name) || is.MatchString(address)
+	})
+}
+
+// ByAuthor is the field in messages about AuthorRules.
+const ByAuthor = "rollouts.byAuthor"
+
+// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". some: of any author.
+func (p *Project) Bars(author string) (why string, some bool) {
+	for i := 0; p != nil && i < len(p.Rollouts.ByAuthor); i++ {
+		rule := p.Rollouts.ByAuthor[i]
+		some = some || !rule.MayPromote
+		if why == "" && !rule.MayPromote && rule.Has(author) {
+			why = fmt.Sprintf("project %s, rule %s[%d].mayPromote: %s committed this promotion, and may not promote; let a "+
+				"person promote again, or remove the file", p.Name, ByAuthor, i, author)
+		}
+	}
+	return why, some
 }
 
 // Bounded returns the app with the project's bounds, for MayWriteIn and MayHave.

@@ -31,7 +31,7 @@ func TestParsePolicy(t *testing.T) {
 		"no name":          {"projects: [{apps: [a], namespaces: [a]}]\n", "projects[0].name: is missing; name the project: messages do"},
 		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; did you mean namespaces?"},
 		"an unknown rule": {project(", rollouts: {maxWeight: 3}"), "projects[0].rollouts.maxWeight: is not a known field; " +
-			"use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
+			"use one of byAuthor, forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
 		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
 			`projects[1].name: "a" is also the name of another project; give it its own`},
 		"apps": {"projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
@@ -54,6 +54,15 @@ func TestParsePolicy(t *testing.T) {
 			`projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
 		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"),
 			`projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
+		"no authors": {project(", rollouts: {byAuthor: [{mayPromote: false}]}"),
+			"projects[0].rollouts.byAuthor[0].authors: is missing; name authors: ['*[bot]']"},
+		"an author's field": {project(", rollouts: {byAuthor: [{authors: [a], mayMerge: false}]}"),
+			"projects[0].rollouts.byAuthor[0].mayMerge: is not a known field; use one of authors, mayPromote, minDuration, requireAnalysis"},
+		"two lines as an author": {project(`, rollouts: {byAuthor: [{authors: ["a\nb"]}]}`),
+			`projects[0].rollouts.byAuthor[0].authors[0]: "a\nb" is not a pattern for authors; write a name or an address, with * for any ` +
+				`characters: '*[bot]'`},
+		"a promotion as a text": {project(", rollouts: {byAuthor: [{authors: [a], mayPromote: 'no'}]}"),
+			`projects[0].rollouts.byAuthor[0].mayPromote: must be true or false, not the string "no"; write true or false, without quotes`},
 		"unmatched":         {"unmatched: refuse\n" + project(""), `unmatched: "refuse" is not one of deny, allow`},
 		"a quota":           {project(", quota: {objects: -1}"), "projects[0].quota.objects: -1 is negative; give 0 or more"},
 		"a second document": {project("") + "---\n" + policyHead + project(""), "has more than one document; keep one"},
@@ -137,13 +146,57 @@ func TestIsKind(t *testing.T) {
 	}
 }
 
+// TestAuthors checks which authors a rule is for. In a pattern, only * is special.
+func TestAuthors(t *testing.T) {
+	const renovate, ann = "renovate[bot] <29139614+renovate[bot]@users.noreply.github.com>", "Ann Lee <ann@example.com>"
+	for _, tt := range []struct {
+		pattern, author string
+		want            bool
+	}{
+		{"*[bot]", renovate, true},
+		{"*[bot]", "Renovate[Bot] <r@example.com>", true},
+		{"renovate[bot]", renovate, true},
+		{"*+renovate[bot]@users.noreply.github.com", renovate, true},
+		{renovate, renovate, true},
+		{"*", ann, true},
+		{"ann@example.com", ann, true},
+		{"*@example.com", ann, true},
+		{"Ann*", ann, true},
+		{"*[bot]", ann, false},
+		{"*[bot]", "robot <robot@example.com>", false}, // [bot] is no set of characters
+		{"*[bot]", "b <b@example.com>", false},
+		{"*[bot]", "Ann [bot] Lee <ann@example.com>", false},
+		{"*[bot]", "", false},
+		{"renovate?bot?", renovate, false},
+		{"renovate.*", renovate, false},
+		{"Ann", ann, false},
+		{"a.n@example.com", ann, false},
+		{"*[bot]", "renovate[bot]", true}, // a signer
+		{"ann@example.com", "ann@example.com", true},
+	} {
+		rule := rollout.AuthorRules{Authors: []string{"nobody@example.com", tt.pattern}}
+		compare.CheckNamed(t, tt.pattern+" for "+tt.author, tt.want, rule.Has(tt.author))
+	}
+	const rules = ", rollouts: {byAuthor: [{authors: [ann*], mayPromote: false}, {authors: ['*[bot]'], minDuration: 30m}]}"
+	p, err := rollout.ParsePolicy("policy.yaml", []byte(policyHead+project(rules)))
+	must(t, err)
+	for author, want := range map[string]string{renovate: "", "Bob <ann@example.com>": "project shop, rule rollouts.byAuthor[0].mayPromote: " +
+		"Bob <ann@example.com> committed this promotion, and may not promote; let a person promote again, or remove the file"} {
+		why, some := p.Projects[0].Bars(author)
+		compare.CheckNamed(t, author, []any{want, true}, []any{why, some})
+	}
+	why, some := (*rollout.Project)(nil).Bars(ann)
+	compare.CheckNamed(t, "without a project", []any{"", false}, []any{why, some})
+}
+
 // FuzzPolicy checks that any bytes are either parsed as a policy, or refused with an InvalidError of one line. The methods of a parsed
 // policy must not panic.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyHead + project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], "+
 		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
 	f.Add([]byte(policyHead + project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, "+
-		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
+		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull], "+
+		"byAuthor: [{authors: ['*[bot]', 'a**'], requireAnalysis: true, mayPromote: false}]}")))
 	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := rollout.ParsePolicy("policy.yaml", data)
@@ -159,6 +212,7 @@ func FuzzPolicy(f *testing.F) {
 				t.Errorf("%+v is a project", project)
 			}
 			project.HasSource("apps/shop/a.yaml")
+			project.Bars("renovate[bot] <r@example.com>")
 			rollout.Ref{Group: "apps", Kind: "Deployment"}.IsKind(project.Resources.Deny)
 		}
 		found, err := p.ProjectOf("shop")

@@ -50,6 +50,7 @@ type Promotion struct {
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule against skipping waits, or ""
+	Barred    bool   `json:"-"` // Forbidden is about the author: the promotion opens nothing
 	Digest    string `json:"-"` // of the file's bytes
 	Author    string `json:"-"` // of the file's commit
 }
@@ -159,9 +160,9 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the decision is v for the release.
+// Says reports whether the decision is v for the release. A barred promotion says nothing.
 func (p *Promotion) Says(v Verb, release Hash) bool {
-	return p != nil && p.Decision == v && p.Release == release && release != ""
+	return p != nil && p.Decision == v && p.Release == release && release != "" && (v != Promote || !p.Barred)
 }
 
 // SkipsSteps reports whether a workload's remaining steps are skipped.

@@ -33,15 +33,20 @@ func (in Input) prepared() Input {
 	in.plans = in.plans.OrNew()
 	if p := in.Promotion; p != nil &&
 		(isSpent(in) || p.Decision == rollout.Promote && (isOfAnotherTry(in) || refusal(in) != "")) {
-		in.Promotion = nil
+		if in.Promotion = nil; p.Barred { // another promotion must differ from this file
+			in.State.Spent = cmp.Or(in.State.Spent, p.Digest)
+		}
 	}
 	return in
 }
 
 func refusal(in Input) string {
 	p := in.Promotion
-	if p.Forbidden == "" || p.Decision != rollout.Promote {
+	switch {
+	case p.Forbidden == "" || p.Decision != rollout.Promote:
 		return ""
+	case p.Barred:
+		return p.Forbidden
 	}
 	in.plans = in.plans.OrNew()
 	if s := in.State.Release; s == nil || s.Hash != p.Release {
@@ -98,6 +103,9 @@ func spend(in Input, s rollout.State) string {
 // Ignored returns why the promotion file has no effect, or "". It returns "" for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
+	if e := in.Entry; p != nil && p.Barred && e != nil && !e.Open && e.Release == p.Release {
+		return p.Forbidden
+	}
 	if p == nil || s.Phase == "" || p.Through == rollout.ThroughEntry { // an entry concerns no release in flight
 		return ""
 	}

@@ -22,6 +22,7 @@ type Sides struct {
 	Before, After *source.Branch
 	Record        source.Snapshot // the state branch, or nil
 	Policy        *rollout.Policy
+	Author        string // of After's newest commit, for the policy; "" for the working tree
 	Renderer      *render.Renderer
 	// Runs reports whether the cluster has a workload, with the same template; nil without a cluster.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
@@ -176,7 +177,11 @@ func (s *Sides) allow(b *source.Branch, side *Side) {
 	if side.Render == nil {
 		return
 	}
-	if err := policy.Allow(b.Tree, side.Render, rollout.ConfigPath(s.Cluster), s.Own, s.Policy); err != nil {
+	err := policy.Allow(b.Tree, side.Render, rollout.ConfigPath(s.Cluster), s.Own, s.Policy)
+	if err == nil && b == s.After {
+		err = policy.CheckAuthor(b.Tree, side.Render, s.Author, s.Policy)
+	}
+	if err != nil {
 		*side = Side{Err: err}
 	}
 }

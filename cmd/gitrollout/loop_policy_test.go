@@ -157,6 +157,27 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
+// TestPromotionOfABotIsShown pushes a promotion by a bot, which the policy bars. `get` shows why the promotion has no effect, also after a
+// restart. A person's merge of the new proposal promotes the release.
+func TestPromotionOfABotIsShown(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	w.writePolicy(policyOf(w.ns, ", rollouts: {byAuthor: [{authors: ['*[bot]'], mayPromote: false}]}"))
+	p := w.startHealthy()
+	before := p.awaitPaused(w.pushVersion("v2"))
+	w.command(exitOK, "promote", w.app, "--author", "renovate[bot] <r@example.com>")
+	const why = "project web, rule rollouts.byAuthor[0].mayPromote: renovate[bot] <r@example.com> committed this promotion"
+	isIgnored := func(s rollout.State) bool { return strings.HasPrefix(s.Ignored, why) }
+	p.await("it is ignored", isIgnored)
+	w.wantText(w.command(exitOK, "get", w.app, "-o", "json"), "ignored: "+rollout.PromotionPath("test", w.app)+": "+why, `"Paused"`)
+	p = p.restart()
+	p.passWell(5)
+	p.await("it is ignored", func(s rollout.State) bool { return isIgnored(s) && s.Phase == rollout.Paused })
+	w.wantText(w.repo.Show(w.promotion(), rollout.PromotionPath("test", w.app)), "at: ", "through: \"2\"")
+	w.repo.Merge(w.promotion())
+	p.awaitHealthy(before.Release.Commit)
+	p.await("nothing is ignored", func(s rollout.State) bool { return s.Ignored == "" })
+}
+
 // TestPolicyFlags checks the errors for invalid values of --policy and --policy-ref.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{

@@ -154,6 +154,9 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil {
 		both.Policy, err = readPolicy(c.policy)
 	}
+	if head, is := sides.head.(source.Snapshot); is {
+		both.Author = head.Commit().Author
+	}
 	if err == nil && c.target.context != "" {
 		server, failed := c.target.dryRunner()
 		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed

@@ -81,7 +81,7 @@ func BelievePeer(keys *git.Keys) func(cluster string, tree reconciler.Snapshot) 
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {
-		case promoters != "":
+		case promoters != "" && promoters != source.AnyAuthor:
 			data, err := os.ReadFile(promoters)
 			if err != nil {
 				return "", fmt.Errorf("the promoters of its project: %w", err)
@@ -93,6 +93,12 @@ func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 			return repo.Approve(ctx, commit, path, sign.Policy{SSH: by})
 		case keys.Files().Promoters != "":
 			return repo.Approve(ctx, commit, path, keys.Accepted().Promoters)
+		case promoters == source.AnyAuthor:
+			who, err := repo.Introducer(ctx, commit, path, nil)
+			if errors.Is(err, git.ErrUnapproved) { // older than a thousand commits
+				err = nil
+			}
+			return who, err
 		}
 		return "", nil
 	}

@@ -86,12 +86,17 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the path of the promoters' file of an app's project, or "".
+// AnyAuthor, as the path of a promoters' file, permits all authors of commits.
+const AnyAuthor = "*"
+
+// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, AnyAuthor means that
+// the project bars some authors.
 func (b *Branch) Promoters(app string) string {
-	if project, _ := b.Policy.ProjectOf(app); project != nil {
-		return project.Promoters
+	project, _ := b.Policy.ProjectOf(app)
+	if _, some := project.Bars(""); some && project.Promoters == "" {
+		return AnyAuthor
 	}
-	return ""
+	return cmp.Or(project, &rollout.Project{}).Promoters
 }
 
 // Calendar returns when an app's releases may advance.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/cohort"
@@ -39,7 +40,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	if !t.IsKnown {
 		p.By = head.Commit
 		if p.File != nil && p.File.Forbidden == "" {
-			p.File.Forbidden = s.Ignored
+			p.File.Forbidden, p.File.Barred = s.Ignored, strings.Contains(s.Ignored, ", rule "+rollout.ByAuthor)
 		}
 		isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet)
 		if h := s.Held; (h.Is(rollout.HeldContested) || isFirst) && h.Commit == head.Commit.ID {
@@ -64,6 +65,8 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, t.Unapproved
 	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays, for a possible rollback
 		head.Err = t.Unknown
+	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback is no release
+		head.Err = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
 	}
 	if head.Err != nil {
 		head.Render = nil

@@ -31,19 +31,40 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	}
 	j := judge{project, r, own}
 	for _, rule := range []func() *breach{j.sources, j.kinds, j.beyond, j.rollouts, j.quota} {
-		b := rule()
-		if b == nil {
-			continue
+		if b := rule(); b != nil {
+			return j.refuse(tree, b, p.File)
 		}
-		invalid := &rollout.InvalidError{Reason: rollout.HeldPolicy, File: b.file, Field: b.field,
-			Msg: fmt.Sprintf("project %s, rule %s: %s", project.Name, b.rule, b.msg),
-			Fix: b.fix + ", or ask for a change of the rule in " + p.File}
-		if b.about == nil {
-			return invalid
-		}
-		return render.Blame(tree, r, invalid, *b.about)
 	}
 	return nil
+}
+
+// CheckAuthor is Check for the rules about a commit's author: "Name <address>".
+func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
+	project, _ := p.ProjectOf(r.App.Name)
+	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {
+		rule, only := project.Rollouts.ByAuthor[i], *project
+		if !rule.Has(author) {
+			continue
+		}
+		only.Rollouts = rollout.RolloutRules{EvidenceRules: rule.EvidenceRules}
+		j := judge{Project: &only, render: r}
+		if b := j.rollouts(); b != nil {
+			b.rule = fmt.Sprintf("%s[%d]%s", rollout.ByAuthor, i, strings.TrimPrefix(b.rule, "rollouts"))
+			b.msg, b.fix = b.msg+", and the author is "+author, b.fix+", let a person commit the change"
+			return j.refuse(tree, b, p.File)
+		}
+	}
+	return nil
+}
+
+func (j judge) refuse(tree rollout.Tree, b *breach, policy string) error {
+	invalid := &rollout.InvalidError{Reason: rollout.HeldPolicy, File: b.file, Field: b.field,
+		Msg: fmt.Sprintf("project %s, rule %s: %s", j.Name, b.rule, b.msg),
+		Fix: b.fix + ", or ask for a change of the rule in " + policy}
+	if b.about == nil {
+		return invalid
+	}
+	return render.Blame(tree, j.render, invalid, *b.about)
 }
 
 type breach struct {

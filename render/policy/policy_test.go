@@ -30,6 +30,12 @@ func parsed(t *testing.T, more string) *rollout.Policy {
 // judged checks the app at apps/shop in namespace shop against a policy. The app has the given files.
 func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	t.Helper()
+	tree, r := rendered(t, files)
+	return policy.Check(tree, r, p, "gitrollout")
+}
+
+func rendered(t *testing.T, files map[string]string) (rollout.Tree, *rollout.Render) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		name = filepath.Join(dir, filepath.FromSlash(name))
@@ -52,7 +58,7 @@ func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policy.Check(tree, r, p, "gitrollout")
+	return tree, r
 }
 
 func config(metadata string) string {
@@ -402,4 +408,47 @@ func TestDuration(t *testing.T) {
 	steps = []rollout.Step{{SetWeight: new(40)}, {Pause: &rollout.Pause{Duration: minute(1)}}, {Experiment: all}}
 	spec := rollout.Spec{Canary: &rollout.Canary{Steps: steps, Traffic: &rollout.Traffic{MaxWeight: 100}}}
 	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, policy.Duration(spec))
+}
+
+// TestRulesByAuthor checks that a rule by author applies to matching authors only, besides the rules for all authors.
+func TestRulesByAuthor(t *testing.T) {
+	const bot, ann = "renovate[bot] <r@example.com>", "Ann <ann@example.com>"
+	rules := parsed(t, ", rollouts: {minDuration: 10m, byAuthor: [{authors: ['*[bot]'], minDuration: 30m}, "+
+		"{authors: ['*[bot]', dee@*], requireAnalysis: true}, {authors: [carl@*], mayPromote: false}]}")
+	const fix = "let a person commit the change, or ask for a change of the rule in policy.yaml"
+	tooShort := "apps/shop/app.yaml: project web, rule rollouts.byAuthor[0].minDuration: a release pauses for only 20m0s before all " +
+		"users have the new version, less than 30m0s, and the author is " + bot + " (Deployment/shop/web); lengthen the pauses that " +
+		"have a duration (other pauses do not count), " + fix
+	unmeasured := func(author string) string {
+		return "apps/shop/app.yaml: project web, rule rollouts.byAuthor[1].requireAnalysis: no metric could stop a release before all " +
+			"users have the new version, and the author is " + author + " (Deployment/shop/web); add an analysis that can fail before " +
+			"all users have the new version, and is not a dry run, " + fix
+	}
+	const short, long = "{setWeight: 5}, {pause: {duration: 20m}}", "{setWeight: 5}, HALF-HOUR"
+	for name, tt := range map[string]struct{ author, steps, want string }{
+		"a short release of a bot":           {bot, short + ", JUDGE", tooShort},
+		"one without an analysis":            {bot, long, unmeasured(bot)},
+		"a long release with an analysis":    {bot, long + ", JUDGE", ""},
+		"a person's short release":           {ann, short, ""},
+		"another author without analysis":    {"Dee <dee@example.com>", short, unmeasured("Dee <dee@example.com>")},
+		"another author with analysis":       {"Dee <dee@example.com>", short + ", JUDGE", ""},
+		"an author who may only not promote": {"Carl <carl@example.com>", short, ""},
+		"an unknown author":                  {"", short, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, r := rendered(t, staged(steps(tt.steps)))
+			if err := policy.Check(tree, r, rules, "gitrollout"); err != nil {
+				t.Errorf("by the rules for all: %v", err)
+			}
+			err := policy.CheckAuthor(tree, r, tt.author, rules)
+			isRefused := err != nil && err.Error() == tt.want && rollout.ReasonOf(err) == rollout.HeldPolicy
+			if tt.want == "" && err != nil || tt.want != "" && !isRefused {
+				t.Errorf("\n got: %v\nwant: %s", err, tt.want)
+			}
+			if err := policy.CheckAuthor(tree, r, tt.author, nil); err != nil {
+				t.Errorf("without a policy: %v", err)
+			}
+		})
+	}
+	compare.Contains(t, fmt.Sprint(judged(t, rules, staged(steps("{setWeight: 5}")))), "rule rollouts.minDuration:", "less than 10m0s")
 }
