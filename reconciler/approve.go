@@ -89,7 +89,7 @@ func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	if err != nil {
 		return a, fmt.Errorf("find out who committed the promotion file: %w", err)
 	}
-	if why, _ := project.Bars(said.who); why != "" {
+	if why, _ := project.Bars(said.who); why != "" && said.no == nil {
 		barred, file := *a, *a.promotion.File
 		file.Barred, file.Forbidden = true, why
 		barred.promotion.File, a = &file, &barred

@@ -332,14 +332,14 @@ func TestVersionOfAnAuthor(t *testing.T) {
 func TestPromotionOfAnAuthor(t *testing.T) {
 	const why = "project web, rule rollouts.byAuthor[0].mayPromote: " + bot + " committed this promotion, and may not promote; let a person " +
 		"promote again, or remove the file"
-	start := func(t *testing.T, author *string) *world {
+	start := func(t *testing.T, author *string, more, promoters string) *world {
 		w, r := pausedUnder(t, func(o *reconciler.Options) {
-			o.Approve = func(_ context.Context, _, _, promoters string) (string, error) {
-				compare.CheckNamed(t, "promoters", source.AnyAuthor, promoters)
+			o.Approve = func(_ context.Context, _, _, asked string) (string, error) {
+				compare.CheckNamed(t, "promoters", promoters, asked)
 				return *author, nil
 			}
 		})
-		r.set(t, byBots)
+		r.set(t, byBots+more)
 		r.policy.Projects[0].Rollouts.ByAuthor[0].MinDuration = 0
 		return w
 	}
@@ -347,7 +347,7 @@ func TestPromotionOfAnAuthor(t *testing.T) {
 		"through: entry"} {
 		t.Run(through, func(t *testing.T) {
 			author := bot
-			w := start(t, &author)
+			w := start(t, &author, "", source.AnyAuthor)
 			w.follow("promote", decision(w, through))
 			w.want(rollout.Paused, 2)
 			if through != "through: entry" { // which concerns no release in flight
@@ -368,9 +368,17 @@ func TestPromotionOfAnAuthor(t *testing.T) {
 			compare.CheckNamed(t, "recorded", "", w.state().Ignored)
 		})
 	}
+	for signer, passes := range map[string]int{"ann": 4, "renovate[bot]": 2} {
+		t.Run("signed by "+signer, func(t *testing.T) {
+			w := start(t, &signer, ", promoters: /keys", "/keys")
+			w.git.author = bot
+			w.follow("promote", decision(w, "through: '2'"))
+			compare.CheckNamed(t, "pods of v2", passes, w.pods("v2"))
+		})
+	}
 	t.Run("abort", func(t *testing.T) {
 		author := bot
-		w := start(t, &author)
+		w := start(t, &author, "", source.AnyAuthor)
 		w.follow("abort", decision(w, "decision: abort"))
 		compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 	})

@@ -326,6 +326,31 @@ func TestApproval(t *testing.T) {
 	compare.CheckNamed(t, "proposals", 0, len(c.prod.git.Server.Branches("gitrollout/promote/")))
 }
 
+// TestApprovalOfAnAuthor checks that an approval by an author who may not promote opens no stage. A person's approval does.
+func TestApprovalOfAnAuthor(t *testing.T) {
+	c, r, author := newClusters(t), &rules{}, bot
+	r.set(t, ", rollouts: {byAuthor: [{authors: ['*[bot]'], mayPromote: false}]}")
+	o := c.prod.r.Options
+	r.options(&o)
+	o.Approve = func(context.Context, string, string, string) (string, error) { return author, nil }
+	c.prod.r = reconciler.New(o)
+	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})
+	c.push(baseAt("v2"))
+	c.run(100)
+	c.want("v2", "v1", "waits for an approval")
+	file := rollout.PromotionPath("prod", "shop")
+	proposed := c.prod.git.Server.Files(c.prod.git.Server.Head("gitrollout/promote/prod/shop"))[file]
+	c.push(map[string]string{file: proposed})
+	c.run(30)
+	c.want("v2", "v1", "waits for an approval")
+	compare.Contains(t, c.prod.state().Ignored, "project web, rule rollouts.byAuthor[0].mayPromote: "+bot+" committed this promotion")
+	author = "Ann <ann@example.com>"
+	c.push(map[string]string{file: proposed + "reason: again\n"})
+	c.run(30)
+	c.want("v2", "v2", "")
+	compare.CheckNamed(t, "ignored", "", c.prod.state().Ignored)
+}
+
 // TestStagesAndCohorts checks a base of 12 apps in a stage. After the proof in staging, one app takes the change first, also while the
 // users' branch has a newer change of the base. In the end, all apps have the newest change.
 func TestStagesAndCohorts(t *testing.T) {
