@@ -7,9 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/component-base/compatibility"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
@@ -36,10 +33,7 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	if err := flags.Parse(arguments); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, fmt.Errorf("kube-apiserver feature gates: %w", err)
-	}
-	completed, err := server.Complete(ctx)
+	completed, err := completeAPIServer(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("complete the kube-apiserver options: %w", err)
 	}
@@ -47,39 +41,6 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 		return nil, fmt.Errorf("kube-apiserver options: %w", utilerrors.NewAggregate(errs))
 	}
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
-}
-
-// runAPIServer replaces app.Run, so that the server reports its release. Official builds set the release by a
-// linker flag. Without the flag, the server reports v0.0.0-master to clients that compare versions.
-func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
-	config, err := app.NewConfig(completed)
-	if err != nil {
-		return fmt.Errorf("configure: %w", err)
-	}
-	config.Aggregator.GenericConfig.EffectiveVersion = release{config.Aggregator.GenericConfig.EffectiveVersion}
-	config.KubeAPIs.ControlPlane.Generic.EffectiveVersion = release{config.KubeAPIs.ControlPlane.Generic.EffectiveVersion}
-	chain, err := config.Complete()
-	if err != nil {
-		return fmt.Errorf("complete the configuration: %w", err)
-	}
-	server, err := app.CreateServerChain(chain)
-	if err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	prepared, err := server.PrepareRun()
-	if err != nil {
-		return fmt.Errorf("prepare: %w", err)
-	}
-	return prepared.Run(ctx)
-}
-
-// release is an EffectiveVersion that reports kubernetesVersion as its Git version.
-type release struct{ compatibility.EffectiveVersion }
-
-func (r release) Info() *version.Info {
-	info := *r.EffectiveVersion.Info()
-	info.GitVersion, info.GitCommit = kubernetesVersion, ""
-	return &info
 }
 
 // apiServerFlags returns the flags of the apiserver. They differ from an ordinary cluster's flags only if

@@ -67,7 +67,7 @@ func (c certificates) create() error {
 				IPs:      []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
 			},
 		},
-		NotAfter: authority.NotAfter, EncryptionAlgorithm: keyType,
+		NotAfter: expiry(authority.NotAfter), EncryptionAlgorithm: keyType,
 	})
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c certificates) identify(server, user string) (*rest.Config, error) {
 			CommonName: user, Organization: []string{"system:masters"},
 			Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		},
-		NotAfter: authority.NotAfter, EncryptionAlgorithm: keyType,
+		NotAfter: expiry(authority.NotAfter), EncryptionAlgorithm: keyType,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sign a client certificate for %s: %w", user, err)

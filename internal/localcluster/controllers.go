@@ -43,7 +43,6 @@ func newControllerManager(ctx context.Context, arguments []string) (func(context
 	}
 	known, disabled, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
 	sets := manager.Flags(known, disabled, aliases)
-	manager.ParsedFlags = &sets
 
 	flags := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
 	for _, set := range sets.FlagSets {
@@ -52,10 +51,7 @@ func newControllerManager(ctx context.Context, arguments []string) (func(context
 	if err := flags.Parse(arguments); err != nil {
 		return nil, fmt.Errorf("kube-controller-manager flags: %w", err)
 	}
-	if err := manager.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, fmt.Errorf("kube-controller-manager feature gates: %w", err)
-	}
-	config, err := manager.Config(ctx, known, disabled, aliases)
+	config, err := configureControllers(ctx, manager, &sets, known, disabled, aliases)
 	if err != nil {
 		return nil, fmt.Errorf("complete the kube-controller-manager options: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kubernetesVersion is the release that go.mod pins.
-const kubernetesVersion = "v1.36.3"
+// kubernetesVersion is the release that go.mod pins. .ci/skew sets another release by a linker flag.
+var kubernetesVersion = "v1.36.3"
 
 // startWithin limits the duration of a start. It is far longer than an ordinary start, because machines may be busy.
 const startWithin = 2 * time.Minute

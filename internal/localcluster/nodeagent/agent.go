@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
@@ -43,7 +42,7 @@ type Agent struct {
 	options Options
 	pods    corelisters.PodLister
 	nodes   corelisters.NodeLister
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	queue   podQueue
 	lives   *lives
 	server  *server
 	logs    *logServer
@@ -62,8 +61,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 		lives:   newLives(),
 		server:  server,
 		clock:   time.Now,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](5*time.Millisecond, time.Second)),
+		queue:   newPodQueue(),
 	}
 	a.logs, err = newLogServer(func(namespace, name string) (*corev1.Pod, error) { return a.pods.Pods(namespace).Get(name) })
 	return a, err

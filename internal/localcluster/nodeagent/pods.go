@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
@@ -63,8 +62,7 @@ func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	if written == "" {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, written)
-	return err == nil && order < 0
+	return isOlder(pod.ResourceVersion, written)
 }
 
 // keepRunning writes the pod's current status. The pod responds to requests before its status is ready.

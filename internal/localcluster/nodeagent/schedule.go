@@ -11,9 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
@@ -69,8 +67,7 @@ func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
-	taint, untolerated := v1helper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
-		func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }, false)
+	taint, untolerated := untoleratedTaint(pod, node)
 	if untolerated {
 		return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 	}
@@ -84,9 +81,12 @@ func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	return ""
 }
 
+// keepsPodsAway reports whether a taint prevents binding.
+func keepsPodsAway(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+
 func toleratesCordon(pod *corev1.Pod) bool {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	return v1helper.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false)
+	return tolerates(pod, &cordon)
 }
 
 func explain(nodes int, refusals map[string]int) string {

@@ -32,7 +32,7 @@ func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time
 	if status.StartTime == nil {
 		status.StartTime = &start
 	}
-	status.ObservedGeneration = pod.Generation
+	observe(&status, pod.Generation)
 	status.HostIP, status.HostIPs = life.HostIP, []corev1.HostIP{{IP: life.HostIP}}
 	status.PodIP, status.PodIPs = life.PodIP, []corev1.PodIP{{IP: life.PodIP}}
 	status.InitContainerStatuses = initStatuses(pod, life.Start)
@@ -111,7 +111,7 @@ func sidecar(main moment, life Life) moment {
 
 func initStatuses(pod *corev1.Pod, start time.Time) (statuses []corev1.ContainerStatus) {
 	for _, spec := range pod.Spec.InitContainers {
-		keepsRunning := podutil.IsRestartableInitContainer(&spec)
+		keepsRunning := spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
 		status := corev1.ContainerStatus{
 			Name: spec.Name, Image: spec.Image, ImageID: imageID(spec.Image),
 			ContainerID: containerID(pod, spec.Name, 0), Ready: true, Started: &keepsRunning,
@@ -143,10 +143,11 @@ func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
 		reason, message = "ContainersNotReady", fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
 	}
 	set := func(kind corev1.PodConditionType, yes bool, reason, message string) {
-		SetCondition(status, corev1.PodCondition{
-			Type: kind, Status: conditionStatus(yes), Reason: reason, Message: message,
-			ObservedGeneration: pod.Generation, LastTransitionTime: stamp(now),
-		})
+		condition := corev1.PodCondition{
+			Type: kind, Status: conditionStatus(yes), Reason: reason, Message: message, LastTransitionTime: stamp(now),
+		}
+		observeCondition(&condition, pod.Generation)
+		SetCondition(status, condition)
 	}
 	set(corev1.PodScheduled, true, "", "")
 	set(corev1.PodReadyToStartContainers, !podutil.IsPodPhaseTerminal(status.Phase), "", "")

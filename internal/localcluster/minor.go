@@ -1,0 +1,73 @@
+//go:build !kubernetes1.30
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/config"
+	manageroptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+)
+
+// This file has the calls of Kubernetes' libraries that depend on the minor version. minor_1_30.go has the calls of the
+// oldest supported minor version, with which .ci/skew builds this program.
+
+func completeAPIServer(ctx context.Context, server *options.ServerRunOptions) (options.CompletedOptions, error) {
+	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("feature gates: %w", err)
+	}
+	return server.Complete(ctx)
+}
+
+// runAPIServer replaces app.Run, so that the server reports its release. Official builds set the release by a
+// linker flag. Without the flag, the server reports v0.0.0-master to clients that compare versions.
+func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	config.Aggregator.GenericConfig.EffectiveVersion = release{config.Aggregator.GenericConfig.EffectiveVersion}
+	config.KubeAPIs.ControlPlane.Generic.EffectiveVersion = release{config.KubeAPIs.ControlPlane.Generic.EffectiveVersion}
+	chain, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("complete the configuration: %w", err)
+	}
+	server, err := app.CreateServerChain(chain)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	prepared, err := server.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	return prepared.Run(ctx)
+}
+
+// release is an EffectiveVersion that reports kubernetesVersion as its Git version.
+type release struct{ compatibility.EffectiveVersion }
+
+func (r release) Info() *version.Info {
+	info := *r.EffectiveVersion.Info()
+	info.GitVersion, info.GitCommit = kubernetesVersion, ""
+	return &info
+}
+
+// configureControllers returns the configuration of the controller manager with its parsed flags.
+func configureControllers(ctx context.Context, manager *manageroptions.KubeControllerManagerOptions, parsed *flag.NamedFlagSets,
+	known, disabled []string, aliases map[string]string) (*config.Config, error) {
+	manager.ParsedFlags = parsed
+	if err := manager.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("feature gates: %w", err)
+	}
+	return manager.Config(ctx, known, disabled, aliases)
+}
+
+// expiry returns a certificate's last moment, in the type that kubeadm's library takes.
+func expiry(at time.Time) time.Time { return at }
