@@ -8,6 +8,8 @@ GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
 GOLANGCI_VERSION   := v2.15.0
 VULN_VERSION       := v1.9.0
+# The oldest and the newest supported minor of Kubernetes, at their newest releases: docs/compatibility.md.
+SKEW_VERSIONS      := v1.30.14 v1.37.2
 
 GO       ?= go
 FUZZTIME ?= 30s
@@ -56,8 +58,8 @@ LOW := nice -n 5
 
 .DEFAULT_GOAL := help
 # Tests of the program run bin/gitrollout, instead of building the program again.
-test test-all test-e2e test-race-program bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo demo-fleet test test-all tier test-peers race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
+test test-all test-e2e test-race-program test-skew bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo demo-fleet test test-all tier test-peers test-skew race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +145,9 @@ kruise: ## Build bin/kruise, OpenKruise's controllers for the tests (first time:
 test-peers: build localcluster kubectl kruise ## Run the tests of OpenKruise's kinds with OpenKruise's controllers
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
+
+test-skew: build kubectl traefik ## Run cluster tests with the oldest and the newest supported minor of Kubernetes; make test has the other parts
+	@failed=; for version in $(SKEW_VERSIONS); do GO='$(GO)' .ci/skew $$version || failed=1; done; [ -z "$$failed" ]
 
 test-unit: ## Run the tests that need no cluster, without the simulator's thousands of runs
 	$(TEST) -short $(UNIT)

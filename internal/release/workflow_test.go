@@ -16,10 +16,10 @@ func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
 	must(t, err)
 	var workflow struct {
-		Permissions map[string]string `json:"permissions"`
-		Jobs        map[string]struct {
-			Env   map[string]string `json:"env"`
-			Steps []struct {
+		Jobs map[string]struct {
+			Permissions map[string]string `json:"permissions"`
+			Env         map[string]string `json:"env"`
+			Steps       []struct {
 				Run  string            `json:"run"`
 				Uses string            `json:"uses"`
 				With map[string]string `json:"with"`
@@ -33,14 +33,14 @@ func TestWorkflowCallsMake(t *testing.T) {
 		if s.Run != "" && !allowed.MatchString(s.Run) {
 			t.Errorf("a step runs %q, which cannot be repeated elsewhere", s.Run)
 		}
-		if strings.HasPrefix(s.Uses, "actions/attest-build-provenance@") && s.With["subject-checksums"] == "dist/checksums.txt" {
+		if strings.HasPrefix(s.Uses, "actions/attest@") && s.With["subject-checksums"] == "dist/checksums.txt" {
 			s.Run = "attest"
 		}
 		made = append(made, s.Run)
 	}
 	made = slices.DeleteFunc(made, func(step string) bool { return step != "attest" && !strings.HasPrefix(step, "make") })
-	if want := []string{"make release", "attest", "make push"}; !slices.Equal(made, want) || workflow.Permissions["id-token"] != "write" {
-		t.Errorf("the steps are %q, want %q, with the permissions %v", made, want, workflow.Permissions)
+	if want := []string{"make release", "attest", "make push"}; !slices.Equal(made, want) || job.Permissions["id-token"] != "write" {
+		t.Errorf("the steps are %q, want %q, with the permissions %v", made, want, job.Permissions)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	must(t, err)

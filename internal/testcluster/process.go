@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type process struct {
 // start runs localcluster with a temporary state folder, which localcluster removes at its end. localcluster
 // ends at the latest with the test process.
 func start(flags ...string) (*process, error) {
-	binary, err := testbin.Ensure("localcluster", "more than five minutes")
+	binary, err := program()
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +62,14 @@ func start(flags ...string) (*process, error) {
 		p.stop()
 		return nil, fmt.Errorf("%s was not ready after %s: %s", binary, readyWithin, strings.TrimSpace(complaint.String()))
 	}
+}
+
+// program returns the path of localcluster: the program that ProgramVariable names, or bin/localcluster.
+func program() (string, error) {
+	if path := os.Getenv(ProgramVariable); path != "" {
+		return path, nil
+	}
+	return testbin.Ensure("localcluster", "more than five minutes")
 }
 
 // stop terminates the program.

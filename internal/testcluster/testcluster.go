@@ -30,10 +30,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// The environment variables with the kubeconfig of a running cluster, and with the address of its pods.
+// The environment variables with the kubeconfig of a running cluster, with the address of its pods, and with the path of
+// another localcluster than bin/localcluster.
 const (
 	KubeconfigVariable = "GITROLLOUT_TEST_KUBECONFIG"
 	PodsURLVariable    = "GITROLLOUT_TEST_PODS_URL"
+	ProgramVariable    = "GITROLLOUT_TEST_LOCALCLUSTER"
 )
 
 // Cluster is a running control plane.
