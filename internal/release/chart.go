@@ -15,11 +15,12 @@ func (r *release) writeChart(map[platform]string) error {
 	}
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return strings.HasSuffix(e.name, "/") })
 	number := strings.TrimPrefix(r.version, "v")
-	for name, change := range map[string][2]string{
-		"gitrollout/Chart.yaml":  {"version: 0.0.0 # make release writes the release's version\nappVersion: \"1\" # the image's tag\n", "version: " + number + "\nappVersion: " + r.version + "\n"},
-		"gitrollout/values.yaml": {"repository: " + placeholder + "\n", "repository: " + r.image + "\n"},
+	for _, change := range [][3]string{
+		{"gitrollout/Chart.yaml", "version: 0.0.0 # make release writes the release's version\nappVersion: \"1\" # the image's tag\n", "version: " + number + "\nappVersion: " + r.version + "\n"},
+		{"gitrollout/Chart.yaml", `"` + placeholder + `:1"`, `"` + r.image + ":" + r.version + `"`},
+		{"gitrollout/values.yaml", "repository: " + placeholder + "\n", "repository: " + r.image + "\n"},
 	} {
-		if err := edit(entries, name, change[0], change[1]); err != nil {
+		if err := edit(entries, change[0], change[1], change[2]); err != nil {
 			return err
 		}
 	}

@@ -1,26 +1,19 @@
 package main
 
-import (
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"path/filepath"
-
-	"sigs.k8s.io/yaml"
-)
+import "sigs.k8s.io/yaml"
 
 // writeKrew writes the manifest of kubectl gitrollout for `kubectl krew install --manifest`, in the format of
 // https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest. The manifest refers to the archives.
 func (r *release) writeKrew(map[platform]string) error {
 	var platforms []object
 	for _, of := range r.platforms {
-		data, err := os.ReadFile(filepath.Join(r.out, r.archiveName(of)))
+		sum, err := r.sum(r.archiveName(of))
 		if err != nil {
 			return err
 		}
 		platforms = append(platforms, object{
 			"selector": object{"matchLabels": object{"os": of.os, "arch": of.arch}},
-			"uri":      r.downloads + "/" + r.archiveName(of), "sha256": fmt.Sprintf("%x", sha256.Sum256(data)),
+			"uri":      r.downloads + "/" + r.archiveName(of), "sha256": sum,
 			"files": []object{{"from": programName(of), "to": "."}, {"from": "LICENSE", "to": "."}},
 			"bin":   programName(of),
 		})
@@ -29,8 +22,8 @@ func (r *release) writeKrew(map[platform]string) error {
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
 		"metadata": object{"name": "gitrollout"},
 		"spec": object{
-			"version": r.version, "homepage": "https://gitrollout.dev/gitrollout",
-			"shortDescription": "Progressive delivery from a Git repository",
+			"version": r.version, "homepage": homepage,
+			"shortDescription": description,
 			"description":      "Shows and steers the releases of gitrollout, which reconciles a Git repository with a cluster.\n",
 			"platforms":        platforms,
 		},

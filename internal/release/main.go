@@ -1,5 +1,5 @@
 // Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain. The release
-// has archives, an OCI image, manifests, a chart, SBOMs, and checksums. The subcommand push sends the image to a
+// has archives, an OCI image, manifests, a chart, package manifests, SBOMs, and checksums. The subcommand push sends the image to a
 // registry. The Makefile's targets release and push call this command; internal/e2e tests the results.
 //
 // Equal sources result in equal bytes, because every time in an archive is the time of the commit.
@@ -51,12 +51,18 @@ type release struct {
 	out       string // the folder for the files
 	version   string // "v0.2.0"
 	image     string // the repository of the image in the manifests: "registry.example.com/gitrollout"
-	downloads string // the archives' future address, for krew: "https://downloads.example.com/gitrollout/v0.2.0"
+	downloads string // the archives' future address, for krew and Homebrew: "https://downloads.example.com/gitrollout/v0.2.0"
 	key       string // a file with an SSH key that signs the checksums; "" to sign nothing
 	commit    string // "" if unknown
 	date      time.Time
 	platforms []platform
 }
+
+// The project's page, and the description of the program in lists of packages.
+const (
+	homepage    = "https://gitrollout.dev/gitrollout"
+	description = "Progressive delivery from a Git repository"
+)
 
 // platform is a target of the build.
 type platform struct{ os, arch string }
@@ -73,7 +79,7 @@ func parse(args []string) (*release, error) {
 	flags.StringVar(&r.out, "out", "dist", "the folder for the files, empty or new")
 	flags.StringVar(&r.version, "version", "", "the version, such as v0.2.0")
 	flags.StringVar(&r.image, "image", "localhost/gitrollout", "the image's repository, which the manifests name")
-	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest")
+	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest and Homebrew's formula")
 	flags.StringVar(&r.key, "key", "", "a file with an SSH key that signs the checksums (default: no signature)")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "the platforms to build for")
 	date := flags.String("date", "", "the time of every file, in seconds since 1970 (default: the commit's time)")
@@ -144,7 +150,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 	}
 	for _, make := range []func(map[platform]string) error{
 		// writeSums comes last, because it reads the files of all other steps.
-		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums,
+		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeFormula, r.writeSBOMs, r.writeSums,
 	} {
 		if err := make(programs); err != nil {
 			return err

@@ -11,6 +11,12 @@ import (
 // signedAs is the signature's namespace. A key's signature of a commit or a login is therefore not valid for a release.
 const signedAs = "gitrollout-release"
 
+// sum returns the SHA-256 of a file of the release, in hexadecimal digits.
+func (r *release) sum(name string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(r.out, name))
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
+}
+
 // writeSums writes the checksums of all other files to checksums.txt, in sha256sum's format. With a key, it signs checksums.txt.
 func (r *release) writeSums(map[platform]string) error {
 	files, err := os.ReadDir(r.out)
@@ -19,11 +25,11 @@ func (r *release) writeSums(map[platform]string) error {
 	}
 	var text []byte
 	for _, f := range files { // sorted by name
-		data, err := os.ReadFile(filepath.Join(r.out, f.Name()))
+		sum, err := r.sum(f.Name())
 		if err != nil {
 			return err
 		}
-		text = fmt.Appendf(text, "%x  %s\n", sha256.Sum256(data), f.Name())
+		text = fmt.Appendf(text, "%s  %s\n", sum, f.Name())
 	}
 	if err := r.write("checksums.txt", text); err != nil || r.key == "" {
 		return err
