@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes has stable server-side apply, which keeps other managers' fields.
-const oldestKubernetes = 25
+// oldestKubernetes is the oldest minor version with which make test-skew tests gitrollout.
+const oldestKubernetes = 30
 
 // App is an app in Git or on the state branch.
 type App struct {
