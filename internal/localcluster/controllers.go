@@ -74,13 +74,12 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 		return flags
 	}
 	// Tests wait for the controllers, so the limits are higher than Kubernetes' defaults.
-	return append(flags,
+	return append(append(flags, daemonSetWorkers...),
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",
 		"--concurrent-deployment-syncs=20",
 		"--concurrent-replicaset-syncs=20",
 		"--concurrent-statefulset-syncs=20",
-		"--concurrent-daemonset-syncs=10",
 		"--concurrent-job-syncs=10",
 		"--concurrent-service-endpoint-syncs=20",
 		"--concurrent-endpoint-syncs=20",

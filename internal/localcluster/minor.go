@@ -69,5 +69,8 @@ func configureControllers(ctx context.Context, manager *manageroptions.KubeContr
 	return manager.Config(ctx, known, disabled, aliases)
 }
 
+// daemonSetWorkers sets the number of DaemonSets at a time.
+var daemonSetWorkers = []string{"--concurrent-daemonset-syncs=10"}
+
 // expiry returns a certificate's last moment, in the type that kubeadm's library takes.
 func expiry(at time.Time) time.Time { return at }

@@ -27,4 +27,6 @@ func configureControllers(_ context.Context, manager *manageroptions.KubeControl
 	return manager.Config(known, disabled, aliases)
 }
 
+var daemonSetWorkers []string // no flag: two DaemonSets at a time
+
 func expiry(at time.Time) *time.Time { return &at }
