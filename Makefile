@@ -146,7 +146,7 @@ test-peers: build localcluster kubectl kruise ## Run the tests of OpenKruise's k
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
-test-skew: build kubectl traefik ## Run cluster tests with the oldest and the newest supported minor of Kubernetes; make test has the other parts
+test-skew: build kubectl traefik ## Run cluster tests with the oldest and the newest supported Kubernetes (builds both: 5 to 20 minutes each)
 	@failed=; for version in $(SKEW_VERSIONS); do GO='$(GO)' .ci/skew $$version || failed=1; done; [ -z "$$failed" ]
 
 test-unit: ## Run the tests that need no cluster, without the simulator's thousands of runs
