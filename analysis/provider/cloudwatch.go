@@ -177,7 +177,7 @@ func cloudWatchResult(body []byte, pair bool) (Result, error) {
 		for _, text := range data.Values {
 			f, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a value is not a number")
+				return Result{}, unlike("CloudWatch", "a value is not a number")
 			}
 			values = append(values, f)
 			named[data.ID] += f
@@ -185,7 +185,7 @@ func cloudWatchResult(body []byte, pair bool) (Result, error) {
 		for _, text := range data.Timestamps {
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a timestamp is invalid")
+				return Result{}, unlike("CloudWatch", "a timestamp is invalid")
 			}
 			times = append(times, at)
 		}

@@ -151,13 +151,13 @@ func datadogNewest(body []byte) (any, error) {
 	case answered.Status == "error" || answered.Error != "":
 		return nil, refusal("Datadog", answered.Error)
 	case answered.Series == nil:
-		return nil, errors.New("the answer of Datadog differs from its documentation: it has no series")
+		return nil, unlike("Datadog", "it has no series")
 	case len(*answered.Series) == 0:
 		return nil, nil
 	}
 	for _, point := range slices.Backward((*answered.Series)[0].Points) {
 		if len(point) != 2 {
-			return nil, errors.New("the answer of Datadog differs from its documentation: a point is not a pair")
+			return nil, unlike("Datadog", "a point is not a pair")
 		}
 		if point[1] != nil {
 			return *point[1], nil
@@ -184,14 +184,13 @@ func datadogScalar(body []byte, pair bool) (any, error) {
 	if err := call.Decode("Datadog", body, &answered); err != nil {
 		return nil, err
 	}
-	if text := call.Words(answered.Errors); text != "" || answered.Data != nil && answered.Data.Errors != "" {
-		if text == "" {
-			text = answered.Data.Errors
-		}
+	switch text := call.Words(answered.Errors); {
+	case text != "":
 		return nil, refusal("Datadog", text)
-	}
-	if answered.Data == nil {
-		return nil, errors.New("the answer of Datadog differs from its documentation: it has no data")
+	case answered.Data == nil:
+		return nil, unlike("Datadog", "it has no data")
+	case answered.Data.Errors != "":
+		return nil, refusal("Datadog", answered.Data.Errors)
 	}
 	named := map[string]float64{}
 	for _, column := range answered.Data.Attributes.Columns {

@@ -114,7 +114,7 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	case state.Error != nil:
 		return Result{}, refusal(c.name, call.Words(state.Error))
 	case state.TimedOut == nil:
-		return Result{}, errors.New("the answer of " + c.name + " differs from its documentation: it has no timed_out")
+		return Result{}, unlike(c.name, "it has no timed_out")
 	case *state.TimedOut:
 		return Result{}, errors.New("the search took too long; partial results do not count")
 	case state.Shards.Failed > 0:

@@ -58,18 +58,18 @@ func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error
 		return Result{Value: values}, nil
 	}
 	if series[0].Points == nil {
-		return Result{}, errors.New("the answer of Graphite differs from its documentation: a series has no datapoints")
+		return Result{}, unlike("Graphite", "a series has no datapoints")
 	}
 	for _, point := range *series[0].Points {
 		if len(point) != 2 {
-			return Result{}, errors.New("the answer of Graphite differs from its documentation: a datapoint is not a pair")
+			return Result{}, unlike("Graphite", "a datapoint is not a pair")
 		}
 		if point[0] == "" {
 			continue
 		}
 		f, err := strconv.ParseFloat(string(point[0]), 64) // 1e9999 is infinity
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return Result{}, errors.New("the answer of Graphite differs from its documentation: a value is not a number")
+			return Result{}, unlike("Graphite", "a value is not a number")
 		}
 		values = append(values, f)
 	}

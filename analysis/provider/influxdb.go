@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -92,7 +91,7 @@ func fluxValues(text string) ([]any, error) {
 	}
 }
 
-var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is not annotated CSV")
+var errFlux = unlike("InfluxDB", "it is not annotated CSV")
 
 func fluxValue(record []string, at int, types, defaults []string) (any, error) {
 	if at >= len(record) {
@@ -121,7 +120,7 @@ func fluxValue(record []string, at int, types, defaults []string) (any, error) {
 		value, err = strconv.ParseBool(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the answer of InfluxDB differs from its documentation: a value is no %s", kind)
+		return nil, unlike("InfluxDB", "a value is no "+kind)
 	}
 	return value, nil
 }

@@ -59,6 +59,11 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
+// unlike is the error for an answer that the service's documentation does not have.
+func unlike(from, what string) error {
+	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
+}
+
 func refusal(from, reason string) error {
 	return fmt.Errorf("an error of %s: %s", from, cmp.Or(rollout.OneLine(reason), "it gives no reason"))
 }

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -63,7 +62,7 @@ func askGraphQL(
 		return nil, refusal(from, answered.Errors[0].Message)
 	}
 	if answered.Data == nil {
-		return nil, fmt.Errorf("the answer of %s differs from its documentation: it has no data", from)
+		return nil, unlike(from, "it has no data")
 	}
 	return answered.Data, nil
 }

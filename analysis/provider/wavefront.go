@@ -92,7 +92,7 @@ func wavefrontResult(body []byte, now float64, pair bool) (Result, error) {
 		nearest := []float64{0, 0}
 		for i, p := range series.Points {
 			if len(p) != 2 {
-				return Result{}, errors.New("the answer of Wavefront differs from its documentation: a point is not a pair")
+				return Result{}, unlike("Wavefront", "a point is not a pair")
 			}
 			if i == 0 || math.Abs(p[0]-now) < math.Abs(nearest[0]-now) {
 				nearest = p
