@@ -74,7 +74,7 @@ func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "templa
 // handOverReplicas keeps the number of pods when spec.replicas leaves Git for an autoscaler. Server-side apply would
 // remove the unowned field, and leave one pod. So a second manager applies the live number, until the autoscaler does.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
-	l, ok := d.kind.live.get(d.kind.key(d.ref))
+	l, ok := d.kind.get(d.ref)
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 // fields. With adopts, it also takes fields that other tools applied, except edited fields and spec.replicas.
 // client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
-	l, seen := d.kind.live.get(d.kind.key(d.ref))
+	l, seen := d.kind.get(d.ref)
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
 		return nil
 	}

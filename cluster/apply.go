@@ -100,7 +100,7 @@ func (c *Client) toApply(
 // contested returns an error if another app's newest commit has the object. If gitrollout never deletes the object,
 // such as a Namespace, and both apps have equal content, contested returns shared instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
-	l, exists := d.kind.live.get(d.kind.key(d.ref))
+	l, exists := d.kind.get(d.ref)
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
 		return false, nil
 	}
@@ -122,7 +122,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 
 // isApplied compares digests of the live and the desired object, without a request.
 func (m *appliedCache) isApplied(d *desired) bool {
-	l, exists := d.kind.live.get(d.kind.key(d.ref))
+	l, exists := d.kind.get(d.ref)
 	k, remembered := m.of(d.ref)
 	switch {
 	case !exists:
@@ -157,7 +157,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 		return err
 	}
 	by := "another writer"
-	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
+	if l, exists := d.kind.get(d.ref); exists && l.writer != "" {
 		by = l.writer
 	}
 	if k, _ := c.applied.of(d.ref); k.digest == d.digest && k.repairs > 0 {
@@ -232,7 +232,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 
 // nowAlways removes the annotation from a Secret that is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
-	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
+	if l, exists := d.kind.get(d.ref); !exists || !l.once {
 		return nil
 	}
 	_, err := s.annotate(ctx, d, map[string]any{"annotations": map[string]any{rollout.AnnotationCreateOnly: nil}})

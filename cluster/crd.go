@@ -52,7 +52,7 @@ const establishedWithin = 10 * time.Second
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {
-		l, ok := d.kind.live.get(d.kind.key(d.ref))
+		l, ok := d.kind.get(d.ref)
 		if ok {
 			message = l.awaited
 		}

@@ -32,7 +32,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	regarding := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
 	if k, ok := c.kinds.watched(about); ok {
 		// "kubectl describe" finds events by uid.
-		if l, ok := k.live.get(k.key(about)); ok {
+		if l, ok := k.get(about); ok {
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}

@@ -37,6 +37,8 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
+func (k *kind) get(ref rollout.Ref) (*live, bool) { return k.live.get(k.key(ref)) }
+
 type kinds struct {
 	*background
 	anyKind

@@ -107,7 +107,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 		if !watched {
 			continue
 		}
-		l, exists := k.live.get(k.key(ref))
+		l, exists := k.get(ref)
 		if !exists {
 			continue
 		}

@@ -220,7 +220,7 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	if by == "" || d.kind == nil {
 		return nil
 	}
-	if l, ok := d.kind.live.get(d.kind.key(d.ref)); ok && l.app == app {
+	if l, ok := d.kind.get(d.ref); ok && l.app == app {
 		return nil
 	}
 	live, err := s.get(ctx, d.kind, d.ref)

@@ -82,7 +82,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	if err != nil {
 		return nil, nil, err
 	}
-	l, ok := k.live.get(k.key(ref))
+	l, ok := k.get(ref)
 	if !ok {
 		c.applied.forget(ref)
 	}
