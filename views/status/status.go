@@ -211,18 +211,18 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Reason = "" // the rejected version left Git
 	}
 	if in.Head.Render != nil {
-		a.Warnings, a.Labels = in.Head.Render.Warnings, in.Head.Render.Labels()
+		a.Warnings, a.Labels = slices.Clone(in.Head.Render.Warnings), in.Head.Render.Labels()
 	}
 	if s.Kept != "" {
-		a.Warnings = append(slices.Clone(a.Warnings), s.Kept)
+		a.Warnings = append(a.Warnings, s.Kept)
 	}
-	a.Warnings = append(slices.Clone(a.Warnings), strategies.RequestWarnings(in)...)
+	a.Warnings = append(a.Warnings, strategies.RequestWarnings(in)...)
 	if why := strategies.Ignored(in); why != "" {
 		path := rollout.PromotionPath(cluster, in.App.Name)
-		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
+		a.Warnings = append(a.Warnings, "ignored: "+path+": "+why)
 	}
 	for _, h := range strategies.Disregarded(in) {
-		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s continued nevertheless: "+
+		a.Warnings = append(a.Warnings, fmt.Sprintf("hook %s (%s) failed, and %s continued nevertheless: "+
 			"the hook's hook-failure is continue", h.Name, h.When, h.Release))
 	}
 	if s.Source != "" {
