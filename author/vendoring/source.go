@@ -287,25 +287,21 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 		return "", nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	git := func(args ...string) (string, error) {
+	git := func(args ...string) (out string) {
 		options := []string{"-C", dir, "-c", "core.autocrlf=false", "-c", "http.lowSpeedLimit=1",
 			"-c", "http.lowSpeedTime=60"}
-		return runGit(ctx, options, []string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
+		if err == nil {
+			out, err = runGit(ctx, options, []string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
+		}
+		return out
 	}
 	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {
 		return "", nil, fmt.Errorf("%q is not a tag, branch or commit", s.Ref)
 	}
-	if _, err = git("init", "-q", "--bare"); err == nil {
-		_, err = git("fetch", "-q", "--depth=1", "--no-recurse-submodules", "--", s.URL, s.Ref)
-	}
-	if err == nil {
-		commit, err = git("rev-parse", "--verify", "FETCH_HEAD^{commit}")
-	}
-	commit = strings.TrimSpace(commit)
-	var archive string
-	if err == nil {
-		archive, err = git("archive", "--format=tar", commit, "--", path.Clean(s.Path))
-	}
+	git("init", "-q", "--bare")
+	git("fetch", "-q", "--depth=1", "--no-recurse-submodules", "--", s.URL, s.Ref)
+	commit = strings.TrimSpace(git("rev-parse", "--verify", "FETCH_HEAD^{commit}"))
+	archive := git("archive", "--format=tar", commit, "--", path.Clean(s.Path))
 	if err != nil {
 		return "", nil, err
 	}
