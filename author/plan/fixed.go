@@ -13,30 +13,29 @@ import (
 )
 
 // fixed lists each kind's immutable fields.
-var fixed = map[string][][]string{
-	"apps/Deployment": {{"spec", "selector"}},
-	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
-		{"spec", "volumeClaimTemplates"}, {"spec", "podManagementPolicy"}},
-	"apps/DaemonSet":  {{"spec", "selector"}},
-	"apps/ReplicaSet": {{"spec", "selector"}},
-	"batch/Job":       {{"spec", "selector"}, {"spec", "template"}, {"spec", "completionMode"}},
-	"/Service":        {{"spec", "clusterIP"}},
-	"/Secret":         {{"type"}},
-	"/PersistentVolumeClaim": {{"spec", "accessModes"}, {"spec", "storageClassName"},
-		{"spec", "volumeName"}, {"spec", "selector"}},
-	"storage.k8s.io/StorageClass":                  {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}},
-	"rbac.authorization.k8s.io/RoleBinding":        {{"roleRef"}},
-	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
+var fixed = map[string][]string{
+	"apps/Deployment": {"spec.selector"},
+	"apps/StatefulSet": {"spec.selector", "spec.serviceName", "spec.volumeClaimTemplates",
+		"spec.podManagementPolicy"},
+	"apps/DaemonSet":         {"spec.selector"},
+	"apps/ReplicaSet":        {"spec.selector"},
+	"batch/Job":              {"spec.selector", "spec.template", "spec.completionMode"},
+	"/Service":               {"spec.clusterIP"},
+	"/Secret":                {"type"},
+	"/PersistentVolumeClaim": {"spec.accessModes", "spec.storageClassName", "spec.volumeName", "spec.selector"},
+
+	"storage.k8s.io/StorageClass":                  {"provisioner", "parameters", "reclaimPolicy"},
+	"rbac.authorization.k8s.io/RoleBinding":        {"roleRef"},
+	"rbac.authorization.k8s.io/ClusterRoleBinding": {"roleRef"},
 }
 
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []Note) {
 	if hook.Is(was) && hook.Is(now) {
 		return nil // each run creates a new Job
 	}
-	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
-		field := strings.Join(path, ".")
-		before, had := at(was, path, field)
-		after, has := at(now, path, field)
+	for _, field := range fixed[ref.Group+"/"+ref.Kind] {
+		before, had := at(was, field)
+		after, has := at(now, field)
 		if !had || !has || reflect.DeepEqual(before, after) {
 			continue
 		}
@@ -78,9 +77,9 @@ var unset = map[string]any{
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-func at(o rollout.Object, path []string, field string) (any, bool) {
+func at(o rollout.Object, field string) (any, bool) {
 	// false: only the API server knows the value.
-	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
+	v, ok := rollout.In(o, field), true
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {
 		v, ok = unset[field]
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -210,7 +209,7 @@ func unrecorded(in Input) (what string, is bool) {
 		}
 		before, had := rollout.Find(in.Base.Render.Objects, isSame)
 		after, has := rollout.Find(in.Head.Render.Objects, isSame)
-		if had && has && !reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
+		if had && has && templateChanged(before, after) {
 			return w.Title(), true
 		}
 	}
