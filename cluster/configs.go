@@ -48,8 +48,8 @@ func appendConfigs(refs []configRef, v reflect.Value) []configRef {
 			}
 			return refs
 		}
-		for i := range v.NumField() {
-			refs = appendConfigs(refs, v.Field(i))
+		for _, field := range v.Fields() {
+			refs = appendConfigs(refs, field)
 		}
 	}
 	return refs

@@ -119,8 +119,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
-	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
-		s := &p.Status.ContainerStatuses[i]
+	for _, s := range slices.Backward(p.Status.ContainerStatuses) {
 		switch {
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 			status = s.State.Waiting.Reason

@@ -161,14 +161,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	if s.decision.Rollback {
 		s.err = errors.Join(s.err, r.apply(ctx, s.transition, s.cache, *next, now), r.evict(ctx, s))
 	}
-	objects, known := r.decided(ctx, s)
-	if !s.decision.Rollback && s.input.Answers.IsHealed() && s.decision.Subject == "" {
-		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, objects, known)
-		s.err = errors.Join(s.err, s.cache.kept)
-	}
-	if known {
-		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
-	}
+	r.list(ctx, s)
 	s.changed = s.leaves || !next.Equal(&s.before)
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
@@ -206,14 +199,23 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-// decided returns the objects of the decided state. known is false for a removed app, or after an error.
-func (k *applier) decided(ctx context.Context, s *pass) (objects []rollout.Object, known bool) {
-	next := s.decision.State
-	if next.Source == "" || s.app.removed != nil {
-		return nil, false
+// list records the objects of the decided state. If the cluster accepts all, list prunes the others first.
+func (r *Reconciler) list(ctx context.Context, s *pass) {
+	next, objects := &s.decision.State, []rollout.Object(nil)
+	lists := next.Source != "" && s.app.removed == nil
+	if lists {
+		var err error
+		if objects, _, err = r.desired(ctx, new(s.transition), s.cache, *next, s.input.Now); err != nil {
+			return // apply reports the error
+		}
 	}
-	objects, _, err := k.desired(ctx, new(s.transition), s.cache, next, s.input.Now)
-	return objects, err == nil // apply reports the error
+	if !s.decision.Rollback && s.input.Answers.IsHealed() && s.decision.Subject == "" {
+		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, objects)
+		s.err = errors.Join(s.err, s.cache.kept)
+	}
+	if lists {
+		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
+	}
 }
 
 // gather sets the pass's input. The error unknown means that the head, an approval or the cluster is unknown, which

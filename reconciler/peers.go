@@ -59,7 +59,7 @@ func (p *peers) forget(app string) {
 	delete(p.asked, app)
 }
 
-// waiting returns the apps that wait for other clusters. A new commit may be evidence that another cluster has recorded.
+// waiting returns the apps that wait for other clusters, whose records may name a new commit.
 func (p *peers) waiting() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

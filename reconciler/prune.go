@@ -18,7 +18,7 @@ import (
 
 // prune deletes recorded objects that are no longer desired. A removed app loses all objects if its glob sets "prune",
 // or else none. If left is true, the caller removes the record.
-func (k *applier) prune(ctx context.Context, t transition, objects []rollout.Object, known bool) (
+func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Object) (
 	d strategies.Decision, left bool, err error,
 ) {
 	d = t.decision
@@ -30,10 +30,8 @@ func (k *applier) prune(ctx context.Context, t transition, objects []rollout.Obj
 	case t.app.removed != nil && !t.app.prunes:
 		next.Kept = ""
 		return d, false, nil
-	case t.app.removed == nil && !known:
-		return d, false, nil
 	case t.app.removed == nil:
-		all = strategies.Prunable(*next, objects)
+		all = strategies.Prunable(*next, desired)
 	}
 	next.Kept = ""
 	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {

@@ -156,8 +156,8 @@ func TestStages(t *testing.T) {
 	c.staging.recordsNothing(func() { c.run(120) })
 }
 
-// TestWaitingAppsRest checks that an app that waits for a stage, or for a usable fleet.yaml, decides again only after a change: of a record,
-// or of the users' branch, because another cluster may have recorded evidence about a commit that this cluster had not read yet.
+// TestWaitingAppsRest checks that an app that waits for a stage, or for a usable fleet.yaml, decides again only after a change of a record
+// or of the users' branch. Another cluster may have recorded evidence about a commit that this cluster had not read yet.
 func TestWaitingAppsRest(t *testing.T) {
 	c := newClusters(t)
 	passes := func(what string, most int, push map[string]string) {

@@ -40,8 +40,7 @@ const Rest = "*"
 
 // Fields returns a struct's fields in order, also of embedded structs, and each _ with rules.
 func Fields(t reflect.Type) (all []Field) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Name == "_" {
 			name = f.Tag.Get("field")
@@ -49,11 +48,11 @@ func Fields(t reflect.Type) (all []Field) {
 		switch {
 		case f.Anonymous && name == "":
 			for _, inner := range Fields(f.Type) {
-				inner.index = append([]int{i}, inner.index...)
+				inner.index = slices.Concat(f.Index, inner.index)
 				all = append(all, inner)
 			}
 		case name != "" && name != "-" || f.Name == "_":
-			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
+			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: f.Index})
 		}
 	}
 	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field

@@ -127,9 +127,8 @@ func run(work func()) {
 	case idle <- work:
 	default:
 		go func() {
-			for {
+			for ; ; work = <-idle {
 				work()
-				work = <-idle
 			}
 		}()
 	}

@@ -51,7 +51,8 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 	if _, found, _ := tree.Lookup(app.Path + "/note"); found {
 		files = append([]string{app.Path + "/note"}, files...)
 	}
-	return remembered(fmt.Sprint(app.Name, files, tag, b.plain), app, commit, func() (*rollout.Render, error) { return b.made(app.Name, files, tag) })
+	key := fmt.Sprint(app.Name, files, tag, b.plain)
+	return remembered(key, app, commit, func() (*rollout.Render, error) { return b.made(app.Name, files, tag) })
 }
 
 // madeRenders has the renders of all seeds by content. Renders never change.

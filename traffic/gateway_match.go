@@ -151,7 +151,7 @@ func gatewayOnce(ref rollout.Ref, place, what string, all []any, form func(strin
 	seen := map[string]bool{}
 	for _, m := range all {
 		name := text(mapping(m)["name"])
-		if seen[form(name)] {
+		if name != "" && seen[form(name)] {
 			return nil, wrong(ref, place, "would compare the %s %s twice, which the Gateway API does not allow", what, name).
 				WithFix("match only one")
 		}

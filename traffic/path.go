@@ -16,22 +16,10 @@ import (
 type path []pathStep
 
 type pathStep struct {
-	text   string
-	kind   pathKind
-	field  string
-	index  int
-	filter []string // path of the compared field within an element
-	want   string   // the field's required value
+	text  string
+	field string
+	picks func(i int, element any) bool // of a list; nil for a field
 }
-
-type pathKind uint8
-
-const (
-	atField pathKind = iota
-	atIndex
-	atAll
-	atFilter
-)
 
 type place struct {
 	value any
@@ -68,7 +56,7 @@ func parseStep(s string) (pathStep, int, error) {
 		if field == "" || strings.ContainsAny(field, "]'\"*? ") {
 			return pathStep{}, 0, fmt.Errorf("a dot must be followed by a name; write names with special characters as ['name']")
 		}
-		return pathStep{kind: atField, field: field}, end, nil
+		return pathStep{field: field}, end, nil
 	}
 	if s[0] != '[' {
 		return pathStep{}, 0, fmt.Errorf("a dot or a bracket belongs here")
@@ -79,19 +67,20 @@ func parseStep(s string) (pathStep, int, error) {
 	}
 	inner, end := bracket[1], len(bracket[0])
 	if name := quotedForm.FindStringSubmatch(inner); name != nil {
-		return pathStep{kind: atField, field: name[1] + name[2]}, end, nil
+		return pathStep{field: name[1] + name[2]}, end, nil
 	}
 	if inner == "*" {
-		return pathStep{kind: atAll}, end, nil
+		return pathStep{picks: func(int, any) bool { return true }}, end, nil
 	}
 	if i, err := strconv.Atoi(inner); err == nil && i >= 0 {
-		return pathStep{kind: atIndex, index: i}, end, nil
+		return pathStep{picks: func(at int, _ any) bool { return at == i }}, end, nil
 	}
 	if !strings.HasPrefix(inner, "?(@.") || !strings.HasSuffix(inner, ")") {
 		return pathStep{}, 0, fmt.Errorf(`in brackets belong 'name', a number from 0, * or ?(@.field=="value")`)
 	}
 	if f := filterForm.FindStringSubmatch(inner); f != nil {
-		return pathStep{kind: atFilter, filter: strings.Split(f[1], "."), want: f[2] + f[3] + f[4]}, end, nil
+		fields, want := strings.Split(f[1], "."), f[2]+f[3]+f[4]
+		return pathStep{picks: func(_ int, element any) bool { return hasText(element, fields, want) }}, end, nil
 	}
 	return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
 }
@@ -134,7 +123,7 @@ func (p path) String() string {
 }
 
 func (s pathStep) from(at place) (found []place) {
-	if s.kind == atField {
+	if s.picks == nil {
 		value, ok := mapping(at.value)[s.field]
 		if !ok {
 			return nil
@@ -142,23 +131,23 @@ func (s pathStep) from(at place) (found []place) {
 		return []place{{value, at.path + s.text}}
 	}
 	for i, value := range list(at.value) {
-		if s.kind == atAll || s.kind == atIndex && i == s.index || s.kind == atFilter && s.accepts(value) {
+		if s.picks(i, value) {
 			found = append(found, place{value, fmt.Sprintf("%s[%d]", at.path, i)})
 		}
 	}
 	return found
 }
 
-// accepts compares as text, so that 80 equals "80".
-func (s pathStep) accepts(value any) bool {
-	for _, field := range s.filter {
+// hasText compares the value at a path of fields as text, so that 80 equals "80".
+func hasText(value any, fields []string, want string) bool {
+	for _, field := range fields {
 		next, ok := mapping(value)[field]
 		if !ok {
 			return false
 		}
 		value = next
 	}
-	return plain(value) == s.want
+	return plain(value) == want
 }
 
 func plain(value any) string {
@@ -182,12 +171,12 @@ func (s pathStep) nothing(before path, places []place) string {
 	for _, at := range places {
 		switch at.value.(type) {
 		case map[string]any:
-			if s.kind == atField {
+			if s.picks == nil {
 				return fmt.Sprintf("%s has no field %s", where, s.field)
 			}
 			return where + " is a mapping and no list"
 		case []any:
-			if s.kind == atField {
+			if s.picks == nil {
 				return where + " is a list, not a mapping"
 			}
 			length = max(length, len(list(at.value)))
@@ -195,7 +184,7 @@ func (s pathStep) nothing(before path, places []place) string {
 			return where + " is a single value without fields or elements"
 		}
 	}
-	if s.kind == atFilter {
+	if strings.HasPrefix(s.text, "[?") {
 		return fmt.Sprintf("none of the %d elements of %s matches the filter", length, where)
 	}
 	return fmt.Sprintf("the length of %s is %d", where, length)
@@ -204,7 +193,7 @@ func (s pathStep) nothing(before path, places []place) string {
 // parents returns the last step and the mappings before.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
-	if last.kind != atField {
+	if last.picks != nil {
 		return nil, last, fmt.Errorf("ends in %s and not in a field", last.text)
 	}
 	places, err := p[:len(p)-1].find(root)

@@ -87,8 +87,8 @@ func renameObjects(v reflect.Value, kind string, rename func(kind, name string) 
 			renameObjects(v.Index(i), kind, rename)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			renameObjects(v.Field(i), cmp.Or(v.Type().Field(i).Tag.Get("object"), kind), rename)
+		for f, value := range v.Fields() {
+			renameObjects(value, cmp.Or(f.Tag.Get("object"), kind), rename)
 		}
 	case reflect.String:
 		if kind != "" && v.String() != "" {

@@ -69,11 +69,10 @@ func checkFields(at string, v reflect.Value) error {
 			}
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
+		for f, value := range v.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			field := strings.Trim(at+"."+name, ".") // embedded structs have no name
-			if err := cmp.Or(checkField(field, f.Tag, v.Field(i)), checkFields(field, v.Field(i))); err != nil {
+			if err := cmp.Or(checkField(field, f.Tag, value), checkFields(field, value)); err != nil {
 				return err
 			}
 		}

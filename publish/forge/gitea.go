@@ -82,9 +82,7 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) (al
 // label implements announcer. Gitea ignores unknown labels, so label creates them and adds all again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
-	var added []struct {
-		Name string `json:"name"`
-	}
+	var added []repositoryLabel
 	if err := g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, &added); err != nil {
 		return err
 	}

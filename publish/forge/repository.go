@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 type repository struct {
@@ -16,17 +18,19 @@ type repository struct {
 
 // repositoryPull is a pull request. Neither API has all fields.
 type repositoryPull struct {
-	Number   int            `json:"number"`
-	Title    string         `json:"title"`
-	Body     string         `json:"body"`
-	State    string         `json:"state"`
-	Merged   bool           `json:"merged"`
-	MergedAt *string        `json:"merged_at"`
-	Head     repositorySide `json:"head"`
-	Base     repositorySide `json:"base"`
-	Labels   []struct {
-		Name string `json:"name"`
-	} `json:"labels"`
+	Number   int               `json:"number"`
+	Title    string            `json:"title"`
+	Body     string            `json:"body"`
+	State    string            `json:"state"`
+	Merged   bool              `json:"merged"`
+	MergedAt *string           `json:"merged_at"`
+	Head     repositorySide    `json:"head"`
+	Base     repositorySide    `json:"base"`
+	Labels   []repositoryLabel `json:"labels"`
+}
+
+type repositoryLabel struct {
+	Name string `json:"name"`
 }
 
 type repositorySide struct {
@@ -40,14 +44,11 @@ type repositorySide struct {
 }
 
 func (p repositoryPull) pull(branch string) pull {
-	q := pull{
+	return pull{
 		number: p.Number, text: text{p.Title, p.Body}, branch: branch, commit: p.Head.SHA, isOpen: p.State == "open",
 		merged: p.Merged || p.MergedAt != nil,
+		labels: rollout.Mapped(p.Labels, func(l repositoryLabel) string { return l.Name }),
 	}
-	for _, l := range p.Labels {
-		q.labels = append(q.labels, l.Name)
-	}
-	return q
 }
 
 func (r repository) create(ctx context.Context, branch string, t text) (pull, error) {

@@ -208,7 +208,8 @@ func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error)
 	return in, nil
 }
 
-// approved returns the commit that a promotion file approves, unless its change has run here.
+// approved returns the commit that a promotion file approves, unless its change has run here. A rejected version cannot
+// enter, so its approval keeps back no newer version.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil
@@ -218,10 +219,14 @@ func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 		return "", err
 	}
 	r, err := w.Render(w.app, p.Commit)
-	if errors.Is(err, ErrNotReady) || err == nil && p.Says(rollout.Promote, r.Version()) {
-		return p.Commit, err
+	_, rejected := w.s.IsRejected(p.Release)
+	switch {
+	case errors.Is(err, ErrNotReady):
+		return "", err
+	case err != nil || !p.Says(rollout.Promote, r.Version()) || rejected && p.Release != w.head.Version():
+		return "", nil
 	}
-	return "", nil
+	return p.Commit, nil
 }
 
 // InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be

@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -161,9 +162,10 @@ func TestStagesOf(t *testing.T) {
 	if !listed {
 		t.Fatal("no shop")
 	}
+	contents := map[string]rollout.Hash{}
 	renderOf := func(id string) *rollout.Render {
 		return &rollout.Render{Commit: rollout.Commit{ID: id}, Files: []string{"apps/shop/a", "apps/shop/b"}, Digest: id,
-			Content: "c1-0000000004"}
+			Content: cmp.Or(contents[id], "c1-0000000004")}
 	}
 	peers := unready{}
 	x := &source.Stages{Reader: source.NewReader("prod", &builds{}), Peers: peers,
@@ -228,6 +230,17 @@ func TestStagesOf(t *testing.T) {
 	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || err != nil {
 		t.Errorf("a user's promotion of an older commit with the same version: %+v, %v", e, err)
 	}
+	peers["dev"] = rollout.State{Source: "c4", Soaked: []rollout.Soaked{{Commit: "c4"}, {Commit: "c2"}}}
+	older := &rollout.Promotion{Release: "c1-0000000002", Decision: rollout.Promote, Through: rollout.ThroughEntry, Commit: "c2"}
+	contents["c2"], rest.Source = older.Release, "c1"
+	if _, e, err = x.Of(b, app, rest, head, older, noon); !e.Open || e.Commit.ID != "c2" || err != nil {
+		t.Errorf("an approval of an older commit: %+v, %v", e, err)
+	}
+	rest.Rejected = []rollout.Rejection{{Hash: older.Release, Commit: "c3"}}
+	if _, e, err = x.Of(b, app, rest, head, older, noon); e.Open || e.Commit.ID != "c4" || len(e.Versions) == 0 || err != nil {
+		t.Errorf("an approval of a version that is rejected here: %+v, %v", e, err)
+	}
+	rest.Source, rest.Rejected = "c2", nil
 	p.Commit, rest.Stable = "", &rollout.Release{Hash: head.Render.Version()}
 	if _, e, err = x.Of(b, app, rest, head, p, noon); e.Open || err != nil {
 		t.Errorf("a promotion of the stable version: %+v, %v", e, err)

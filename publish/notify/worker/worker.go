@@ -109,8 +109,8 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
-	for i := len(w.known) - 1; i >= 0; i-- {
-		if apps += 1 + len(w.known[i].Apps); apps > maxKnown {
+	for i, known := range slices.Backward(w.known) {
+		if apps += 1 + len(known.Apps); apps > maxKnown {
 			w.known = slices.Clone(w.known[i+1:])
 			return
 		}
