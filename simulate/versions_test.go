@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -24,8 +25,8 @@ func (p *story) versionOf(branch, file string) string {
 	return version
 }
 
-// TestVersionsInARelease converts the files of main during two releases: nothing moves. Records and promotion files get the version of the
-// configuration, so after a revert of the conversion they are as an older program reads them.
+// TestVersionsInARelease converts the files of main during two releases: nothing moves. Each new record gets the version of the
+// configuration, and promotion files have the version of the record, also after a revert of the conversion.
 func TestVersionsInARelease(t *testing.T) {
 	p := atGates(t)
 	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version
@@ -34,18 +35,23 @@ func TestVersionsInARelease(t *testing.T) {
 	if now := fmt.Sprint(p.status()); now != apps || p.cluster.version != version || p.git.Head(branch) != record {
 		t.Errorf("the conversion changes the releases: %s, was %s", now, apps)
 	}
-	check := func(app, wantRecord, wantPromotion string) {
+	check := func(app, before, after string) {
 		t.Helper()
+		proposal, file := rollout.ProposalBranch(rollout.ProposePromotion, testCluster, app), rollout.PromotionPath(testCluster, app)
+		compare.CheckNamed(t, app+": the proposal", before, p.versionOf(proposal, file))
 		must(t, p.decide(rollout.Promote, []string{app}))
 		p.settle()
-		is, file := p.state(app), p.versionOf(Branch, rollout.PromotionPath(testCluster, app))
-		if record := p.versionOf(branch, rollout.StatePath(app)); is.Phase != rollout.Healthy || record != wantRecord || file != wantPromotion {
-			t.Errorf("%s is %s, its record has %s and its promotion %s", app, is.Phase, record, file)
-		}
+		compare.CheckNamed(t, app+": the phase", rollout.Healthy, p.state(app).Phase)
+		compare.CheckNamed(t, app+": the promotion", before, p.versionOf(Branch, file))
+		compare.CheckNamed(t, app+": the record", after, p.versionOf(branch, rollout.StatePath(app)))
 	}
+	check("shop", rollout.StepsVersion, rollout.APIVersion)
+	p.files("v3", map[string]string{shopFile: strings.ReplaceAll(appFile("shop", "v3"), rollout.AlphaVersion, rollout.APIVersion)})
 	check("shop", rollout.APIVersion, rollout.APIVersion)
 	p.files("an older version again", p.converted(rollout.APIVersion, rollout.AlphaVersion))
-	check("till", rollout.AlphaVersion, rollout.StepsVersion)
+	check("till", rollout.StepsVersion, rollout.AlphaVersion)
+	p.files("v4", map[string]string{shopFile: appFile("shop", "v4")})
+	check("shop", rollout.StepsVersion, rollout.AlphaVersion)
 }
 
 // TestUnknownVersions pushes files of an unknown version, or of several versions, during a release. Nothing moves, and the error names the

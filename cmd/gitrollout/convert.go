@@ -27,10 +27,10 @@ the current folder, or at each PATH: in configurations, Rollout documents,
 AnalysisTemplates, stages, freezes, policies, templates of charts and patches of
 kustomizations. Comments and all other bytes stay, and nothing is committed.
 
-gitrollout reads both versions, which have the same fields, in any mix. It writes the
-records and promotion files of a cluster in the version of its config.yaml. An older
-gitrollout reads only the old version, and holds the apps at a new one. So first upgrade
-gitrollout in all clusters of the repository.
+gitrollout reads both versions, which have the same fields, in any mix. It writes each
+new record of a cluster in the version of its config.yaml, and promotion files in the
+version of the app's record. An older gitrollout reads only the old version, and holds
+the apps at a new one. So first upgrade gitrollout in all clusters of the repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
 files that SOPS has signed, and symbolic links.`,

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -70,9 +69,6 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	}
 	if head.Err != nil {
 		head.Render = nil
-	}
-	if b.Config != nil {
-		s.APIVersion = cmp.Or(b.Config.APIVersion, s.APIVersion)
 	}
 	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage()}
 	if head.Render != nil || s.Source == "" {
