@@ -65,9 +65,9 @@ func (s streams) convert(paths []string, check bool) error {
 		switch {
 		case err != nil:
 			return err
-		case e.Name() == ".git" || e.Name() == "node_modules" || vendoring.IsIn(vendors, name):
+		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
 			return fs.SkipDir
-		case !e.Type().IsRegular() || !mayConvert.MatchString(name):
+		case !e.Type().IsRegular() || !mayConvert.MatchString(name) || vendoring.IsIn(vendors, name):
 			return nil
 		}
 		data, err := root.ReadFile(name)
