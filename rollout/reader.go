@@ -51,12 +51,13 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	if r.Place != nil {
 		r.Place(e)
 	}
+	e.Field = Printable(field) // names of fields are users' texts
 	r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 }
 
 // Warn records a probable mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
-	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
+	r.Warnings = append(r.Warnings, Printable(field)+" "+fmt.Sprintf(format, args...))
 }
 
 // Selfread is a type that reads its own value. The Reader prefixes the path, as in "x is missing". An *InvalidError may

@@ -18,7 +18,7 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {5_075, 82},
-	"author":     {5_530, 90},
+	"author":     {5_530, 92},
 	"call":       {601, 23},
 	"cluster":    {5_260, 90},
 	"cmd":        {8_020, 12},
