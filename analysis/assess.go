@@ -34,7 +34,7 @@ func Due(r Run, m Metric, now time.Time) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // no data yet, or startWhen is still false
+	case last.Phase == Pending: // no data yet, or startWhen is false
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -45,7 +45,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of r with a measurement and evidence, unless r is finished.
+// Record returns a copy of r with a measurement and evidence added. It returns a finished r unchanged.
 func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r
@@ -88,7 +88,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess lets later checks override earlier checks, as in Argo Rollouts.
+// assess decides a metric's phase. As in Argo Rollouts, a later check overrides an earlier check.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -133,7 +133,8 @@ func conditionOf(m Metric) string {
 
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun ignores metrics with dryRun, as in Argo Rollouts, but waits until these metrics have finished.
+// assessRun decides a run's phase. As in Argo Rollouts, the run waits for metrics with dryRun and ignores their
+// results.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -150,7 +151,7 @@ func assessRun(r Run) (Phase, string) {
 	return worst, message
 }
 
-// Stop returns r as Stopped, unless finished.
+// Stop returns r with the phase Stopped, unless r has finished.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -164,7 +165,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git, unless failed, errored or stopped.
+// Follow replaces a run's metrics after a change in Git. It keeps the metrics of a failed, errored or stopped run.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// defaultConfidence rolls back at most one good release in a thousand by chance.
+// defaultConfidence allows one wrongly rejected release in a thousand.
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement wrongly fails with
-// probability at most alpha/(k(k+1)), in total alpha. k counts measurements due since began, as a crash may lose
-// records. Without counts, the Look is nil.
+// probability at most alpha/(k(k+1)), in total alpha. k counts the measurements due since began, because a crash may
+// lose records. Without counts, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -38,7 +38,7 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts uses an exact test, but histograms and requests of several weights have only a sequential test.
+// judgeCounts applies an exact test. Histograms, and windows in which the weight changes, have only a sequential test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -90,8 +90,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]; empty or one value: no requests. Prometheus extrapolates, so bad is rounded down, all to
-// nearest.
+// sampleOf parses [bad, all]. An empty result or a single value means no requests. Prometheus extrapolates, so bad is
+// rounded down, and all to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -105,7 +105,7 @@ func sampleOf(v any) (sample, error) {
 		f, err := number(pair[i])
 		switch {
 		case isEmpty(pair[i]) || math.IsNaN(f):
-			continue // no request was counted yet
+			continue // no requests yet
 		case err != nil:
 			return sample{}, err
 		case f <= -0.5 || f > 1e12: // a difference of two rounded counts may be -1e-9
@@ -137,8 +137,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check: if true, worse returns at least alpha. The check replaces the upper end of stable's
-// interval by a lower share: a normal approximation or the measured share.
+// isNotWorse is a quick check. If it returns true, worse returns at least alpha. It replaces the upper bound of
+// stable's share by a lower value: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
@@ -148,7 +148,7 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
-// fisher is the hypergeometric probability of c.bad or more.
+// fisher returns the hypergeometric probability of c.bad or more.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
@@ -199,7 +199,6 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper is the one-sided upper bound of the bad share.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

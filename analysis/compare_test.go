@@ -101,7 +101,7 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
-// TestHalfAPairRejectsNothing checks that a comparison is Pending if a result has only one value of [bad, all], unless onNoData is pass or
+// TestHalfAPairRejectsNothing checks a result with only one value of [bad, all]. The comparison is Pending, unless onNoData is pass or
 // fail.
 func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", rollout.NoDataError, rollout.NoDataWait} {
@@ -147,8 +147,8 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the phase of a run that compares simulated versions up to steps times. Each sample covers all requests since the run
-// began.
+// verdicts returns the phase of a run that compares simulated versions. It takes up to steps measurements. Each sample covers all requests
+// since the run began.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -224,7 +224,7 @@ func TestSamplesInWords(t *testing.T) {
 	}
 }
 
-// TestQuickCheck compares isNotWorse with worse for random counts: it never passes a version that is worse, and it passes most others.
+// TestQuickCheck compares isNotWorse with worse for random counts. isNotWorse never passes a worse version, and passes most others.
 func TestQuickCheck(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	passed, slow := 0, 0
@@ -432,7 +432,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestSlower checks the requests above a bound, and which bounds a histogram cannot answer.
+// TestSlower checks the number of requests above a bound, and bounds for which a histogram has no number.
 func TestSlower(t *testing.T) {
 	classic := Histogram{{0.1, 60}, {0.25, 90}, {1, 90}, {inf, 100}}
 	native := Histogram{{1, 0}, {1.0625, 40}, {1.125, 80}, {1.4, 80}, {1.5, 100}, {inf, 100}}
@@ -480,8 +480,8 @@ func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
 	return h
 }
 
-// FuzzHistogram checks that fewer requests are above a larger bound, and that the requests of two histograms add up. Each bound of the
-// histogram has an answer.
+// FuzzHistogram checks that fewer requests are above a larger bound, and that the requests of two histograms add up. For each of its
+// bounds, the histogram has a number.
 func FuzzHistogram(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Known holds arguments known only at a measurement.
+// Known holds arguments whose values are known only at a measurement.
 type Known struct {
 	Latest string            // the new version's pod-template-hash
 	Stable string            // stable's pod-template-hash
@@ -17,7 +17,7 @@ type Known struct {
 	ReleaseSince time.Time
 }
 
-// Complete fills in a provider configuration's arguments; secret reads a Secret.
+// Complete fills in a provider configuration's arguments. The function secret reads a Secret.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
@@ -64,7 +64,7 @@ func (k Known) text(about string) (string, error) {
 
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns placeholders, such as templates.NAME.podTemplateHash.
+// Variables returns a text's placeholders, such as templates.NAME.podTemplateHash.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

@@ -19,7 +19,7 @@ type environment struct {
 	Result any `expr:"result"`
 }
 
-// checkCondition leaves errors that depend on the result to a measurement.
+// checkCondition refuses a condition that cannot be compiled.
 func checkCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -41,7 +41,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge applies a metric's conditions. Negative samples mean an unknown number.
+// Judge applies a metric's conditions. Negative samples mean that the number of samples is unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -66,13 +66,12 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData is for an empty result. Without onNoData, the conditions decide.
 var withoutData = map[NoData]Phase{
 	rollout.NoDataWait: Pending, rollout.NoDataPass: Successful, rollout.NoDataFail: Failed,
 }
 
-// evaluate checks failureCondition first, as Argo Rollouts does. A single condition decides both verdicts; without
-// conditions, all results are successful.
+// evaluate checks failureCondition first, as Argo Rollouts does. With only one condition, its negation is the other
+// verdict. Without conditions, all results are successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -110,7 +109,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions are as in Argo Rollouts (utils/evaluate).
+// functions returns the functions of Argo Rollouts' conditions (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {

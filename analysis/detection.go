@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Detection is the difference that a comparison finds. Shares are 0..1.
+// Detection is the smallest difference between versions that a comparison detects. Shares are within 0..1.
 type Detection struct {
-	Found float64       // smallest share of bad requests that rejects 9 of 10 releases; 0: none
-	After time.Duration // median time until such a rejection
-	Blind float64       // largest share of bad requests that rejects fewer than 1 of 10 releases
+	Found float64       // smallest share of bad requests that rejects at least 90 % of releases; 0: none
+	After time.Duration // median time until a release with Found is rejected
+	Blind float64       // largest share of bad requests that rejects fewer than 10 % of releases
 }
 
-// A Detection costs about 0.1 s, or 0.2 s with a margin.
+// A Detection takes about 0.1 s of CPU time, or 0.2 s with maxIncrease.
 const (
-	detectionRuns  = 100 // simulated for each share
+	detectionRuns  = 100 // simulated releases for each share
 	detectionLooks = 30
 )
 
-// DetectionOf simulates releases with a setting's first metric, which needs Interval and Count. It ignores Canary.
-// Results are deterministic. For a histogram, bad requests are slower than the highest of three bounds.
+// DetectionOf simulates releases with the setting's first metric, which needs Interval and Count. It ignores s.Canary.
+// Results are deterministic. In a histogram, a request is bad above the highest of three bounds.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
@@ -46,15 +46,15 @@ func DetectionOf(s Setting) (found Detection) {
 	return found
 }
 
-// coarse uses fewer looks at the same requests: at most detectionLooks, and as many before the first with enough
-// requests.
+// coarse replaces several looks by one look with the same requests. It keeps at most detectionLooks looks, and as many
+// before the first with enough requests.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
 	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
-	if m.Compare.Histogram { // the other bounds have no evidence, and latencies have no exact test
+	if m.Compare.Histogram { // as if the other two bounds had no evidence; latencies have no exact test
 		s.Family = Family{Compared: math.MaxInt32, Sequential: 3 * max(1, s.Family.Sequential)}
 	}
 	s.Metrics = []Metric{m}

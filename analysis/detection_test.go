@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestDetectionAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of DetectionOf. About nine of
-// ten are rejected, after about the printed time. With the share Blind, few are rejected.
+// TestDetectionAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of DetectionOf. About nine of ten
+// are rejected, after about the printed time. With the share Blind, few releases are rejected.
 func TestDetectionAgreesWithSimulation(t *testing.T) {
 	rows := []struct {
 		interval     time.Duration

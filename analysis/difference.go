@@ -2,8 +2,8 @@ package analysis
 
 import "math"
 
-// Difference returns the new version's bad share minus stable's, with the 95 % interval (Newcombe 1998, method 10),
-// -1..1 without requests.
+// Difference returns the new version's bad share minus stable's, and the 95 % interval (Newcombe 1998, method 10).
+// Without requests, the interval is -1..1.
 func Difference(canaryBad, canaryAll, stableBad, stableAll int) (estimate, low, high float64) {
 	if canaryAll <= 0 || stableAll <= 0 {
 		return 0, -1, 1

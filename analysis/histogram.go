@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Histogram has cumulative buckets, ascending; the last, +Inf, counts all requests.
+// Histogram has cumulative buckets in ascending order. The last bucket, +Inf, counts all requests.
 type Histogram []Bucket
 
 // Bucket counts the requests that took at most Bound.
@@ -18,7 +18,6 @@ type Bucket struct{ Bound, Count float64 }
 // of schema 3. In wider buckets, the error looks like a slower version.
 const narrow = 1.091
 
-// histogramOf returns nil without buckets, or with a count of NaN.
 func histogramOf(v any) (Histogram, error) {
 	h, is := v.(Histogram)
 	if !is && !isEmpty(v) {
@@ -44,8 +43,8 @@ func histogramOf(v any) (Histogram, error) {
 	return h, nil
 }
 
-// bounds returns the bounds nearest to the percentiles 50, 90 and 99, except a bound that all requests exceed: no
-// version is worse there.
+// bounds returns the bounds nearest to the percentiles 50, 90 and 99. It skips a bound that all requests exceed,
+// because no version can be worse there.
 func bounds(h Histogram) (all []float64) {
 	for _, quantile := range []float64{0.5, 0.9, 0.99} {
 		nearest, least := math.Inf(1), math.Inf(1)
@@ -70,8 +69,8 @@ func (h Histogram) all() int {
 	return int(math.Round(h[len(h)-1].Count))
 }
 
-// slower returns the requests above a bound (rounded down) and all (to nearest). It interpolates linearly in a narrow
-// bucket. For a wider bucket with requests, it returns false: the versions' buckets differ.
+// slower returns the requests above a bound (rounded down) and all requests (rounded to nearest). In a narrow bucket,
+// it interpolates linearly. If the bound is inside a wider bucket with requests, ok is false.
 func (h Histogram) slower(bound float64) (bad, all int, ok bool) {
 	i, found := slices.BinarySearchFunc(h, bound, func(b Bucket, at float64) int { return cmp.Compare(b.Bound, at) })
 	if i == len(h) {

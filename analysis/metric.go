@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Package rollout defines the types for the state branch.
+// These types are defined in package rollout, because the state branch contains them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric

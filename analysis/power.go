@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Setting describes simulated releases. All requests are independent.
+// Setting describes releases to simulate. All requests are independent.
 type Setting struct {
 	Metrics []Metric // comparisons of the two versions, all with the same requests
 	Stable  float64  // stable's share of bad requests
 	Canary  float64  // the new version's share of bad requests
 	Rate    float64  // requests per second to the new version
 	Weight  float64  // the new version's share of all requests, within 0..1
-	Family  Family   // zero: Metrics
+	Family  Family   // if zero, the family of Metrics
 
 	every int // intervals between looks; 0 means 1
 }
 
-// Passing returns a passing metric's measurements; 0: no limit.
+// Passing returns the fewest measurements with which a metric can pass; 0 means no limit.
 func Passing(m Metric) int {
 	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
 		return k
@@ -28,9 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting without rates. The length limits the looks; 0: unknown.
+// SettingOf returns a metric's setting without rates. The release's length limits the looks; 0 means an unknown length.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
-	// Without fields such as the name, equal settings are equal.
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,
 		FailureLimit: m.FailureLimit, Compare: m.Compare, Config: map[string]any{"query": window}}
@@ -47,11 +46,12 @@ func SettingOf(m Metric, f Family, length time.Duration) Setting {
 type Outcome struct {
 	Runs     int `json:"runs"`
 	Rejected int `json:"rejected"`
-	// MedianRequests is the new version's median number of requests until its rejection; 0: never.
+	// MedianRequests is the median number of requests that the new version gets until its rejection; 0 means no
+	// rejection.
 	MedianRequests int `json:"medianRequests"`
 }
 
-// Simulate judges releases as the reconciler does. Equal seeds have equal outcomes.
+// Simulate judges simulated releases as the reconciler does. Equal seeds give equal outcomes.
 func Simulate(s Setting, runs int, seed uint64) Outcome {
 	out := Outcome{Runs: runs}
 	var requests []int
@@ -76,7 +76,7 @@ func (s Setting) release(rng *rand.Rand) (requests int, rejected bool) {
 	}
 	step := s.Metrics[0].Interval * time.Duration(max(1, s.every))
 	last, now := began, began.Add(s.Metrics[0].InitialDelay+step)
-	left := 2*s.Metrics[0].Count + 1000 // looks, as a comparison may never have enough requests
+	left := 2*s.Metrics[0].Count + 1000 // looks; the limit ends a release that never has enough requests
 	for ; !run.Phase.Done() && left > 0; last, now, left = now, now.Add(step), left-1 {
 		seconds := now.Sub(last).Seconds()
 		for i, m := range s.Metrics {
@@ -101,7 +101,6 @@ func draw(to *sample, rng *rand.Rand, mean, share float64) {
 	to.bad, to.all = to.bad+bad, to.all+bad+poisson(rng, mean*(1-share))
 }
 
-// poisson uses the normal distribution for a large mean.
 func poisson(rng *rand.Rand, mean float64) (n int) {
 	if mean > 100 {
 		return max(0, int(math.Round(mean+math.Sqrt(mean)*rng.NormFloat64())))

@@ -16,8 +16,8 @@ type Sequential = rollout.Sequential
 // Family describes metrics that share a release's alpha, the allowed probability of a false failure.
 type Family struct {
 	Compared   int     // the release's metrics that compare versions
-	Sequential int     // with a sequential test
-	Others     float64 // sum of the other sequential tests' evidence
+	Sequential int     // metrics with a sequential test
+	Others     float64 // sum of the evidence of the family's other sequential tests
 }
 
 // FamilyOf returns the family of the metrics that compare versions and can fail.
@@ -33,7 +33,7 @@ func FamilyOf(metrics []Metric) (f Family) {
 	return f
 }
 
-// Alone is the family of a metric with its own alpha.
+// Alone returns the family of a metric that shares alpha with no other metric.
 func Alone(m Metric) Family {
 	m.DryRun = false
 	return FamilyOf([]Metric{m})
@@ -42,7 +42,7 @@ func Alone(m Metric) Family {
 // IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
-// With a margin, a sequential test also needs an upper bound of stable's share.
+// These constants divide alpha among the tests. With maxIncrease, boundShare is for the upper bound of stable's share.
 const (
 	sequentialShare = 0.5
 	exactShare      = 0.49
@@ -56,7 +56,8 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha is a metric's part of exactShare times the release's alpha, or of all alpha without sequential tests.
+// exactAlpha returns the alpha of a metric's exact test. If the family has sequential tests, only exactShare of alpha
+// is for exact tests.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {
@@ -68,16 +69,18 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has both versions' bad and all requests since the window's start, or histograms of latencies.
+// Look has both versions' counts of bad and all requests since the window's start, or the histograms of their
+// latencies.
 type Look struct {
 	canary, stable sample
 	latency        *[2]Histogram // new version, stable
 }
 
-// leastLatencies is how many of stable's requests determine bounds.
+// leastLatencies is the minimum number of stable's requests before bounds are chosen.
 const leastLatencies = 100
 
-// testsOf returns false if a histogram lacks a bound of the evidence.
+// testsOf returns a look's counts for each test. It returns false if a histogram has no count at one of the earlier
+// bounds.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -97,8 +100,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	return tests, len(tests) > 0
 }
 
-// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Looks may be any number.
-// While the weight changes (since is 0), nothing is added.
+// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Looks may be taken at any
+// time. While the weight changes (since is zero), Weigh adds nothing.
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -107,7 +110,7 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	if before != nil && (len(before.Tests) == 0 || (before.Tests[0].Bound != 0) != (look.latency != nil)) {
-		before = nil // the metric or the record was changed
+		before = nil // the metric's type or the record's format has changed
 	}
 	if before == nil && look.latency != nil && look.stable.all < leastLatencies {
 		return got, before
@@ -119,8 +122,9 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// If an answer lacks counted requests, the server lost these requests or returns them later. A new window begins,
-	// so that no request counts again. If the window cannot move, nothing counts until the requests are back.
+	// If most of the already counted requests are missing, the server lost these requests or will return them later. A
+	// new window begins, so that no request counts twice. If the window cannot move, nothing counts until the requests
+	// are back.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
@@ -147,7 +151,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	return got, next
 }
 
-// lacks reports whether most of the requests or bad requests are missing. Extrapolation may lose one.
+// lacks reports whether most of the counted requests or bad requests are missing from a look. Extrapolation may lose
+// one.
 func (l *Look) lacks(tests []rollout.Test, before *Sequential) bool {
 	most := func(n, had int) bool { return n < had-had/2 }
 	lacks := most(l.canary.all, before.Canary) || most(l.stable.all, before.Stable)
@@ -165,10 +170,10 @@ func worstBound(m Metric, e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
-// add counts only requests since the last look with the same weight. It returns false while requests to one version
-// seem missing. Such looks count together with the next look.
+// add adds only the requests since the last look, with an unchanged weight. While requests to one version seem to be
+// missing, it returns false. The next look then includes these requests.
 func add(next, last *Sequential, m Metric, f Family) bool {
-	// Prometheus extrapolates, so a count may decrease a little. Such requests must not count twice.
+	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
 	c, s := next.Canary-last.Canary, next.Stable-last.Stable
 	differs, lasts := differs(c, s, last.Last)
@@ -193,7 +198,7 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 		}
 		for r, ratio := range rollout.Ratios {
 			switch {
-			case differs: // the missing requests may be of another time
+			case differs: // the missing requests may be from another period
 			case limit > 0:
 				t.Logs[r] += marginLog(badC, c, limit, ratio)
 			default:
@@ -204,8 +209,8 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 	return !differs || waits && lasts
 }
 
-// differs reports whether a version's share of requests differs from the last look's by more than a quarter and three
-// standard deviations. lasts: the look has over four times the last look's requests.
+// differs reports whether the versions' shares of requests differ from the last look by more than a quarter and three
+// standard deviations. lasts reports whether the look has over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false
@@ -216,7 +221,7 @@ func differs(c, s int, last []int) (is, lasts bool) {
 	return math.Abs(float64(c)-n*p) > 1+v/4+3*math.Sqrt(v*(1+n/n0)), n > 4*n0
 }
 
-// baseOf returns the counts to compare a look with. They restart with each window or weight.
+// baseOf returns the counts that are subtracted from a look. They restart with each window or weight.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	if before != nil && before.Since.Equal(look.Since) {
 		return before
@@ -241,11 +246,11 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	return &base
 }
 
-// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). The new version got the share p of a look's requests. If it is
-// not worse, each bad request is among its requests with probability at most p; with the given ratio, q.
+// ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). p is the new version's share of a look's requests. Unless the new
+// version is worse, each bad request is the new version's with probability at most p, and q with the given ratio.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
-// prior. For the true, hypergeometric distribution, it is smaller (Hoeffding 1963, theorem 4).
+// prior. For the true, hypergeometric distribution, the mean is smaller (Hoeffding 1963, theorem 4).
 func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	if c == 0 || s == 0 {
 		return 0
@@ -253,7 +258,7 @@ func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
 }
 
-// marginLog is ratioLog for a bad share up to limit.
+// marginLog returns the same as ratioLog for a null hypothesis of a bad share up to limit.
 func marginLog(bad, all int, limit, ratio float64) float64 {
 	if limit >= 1 {
 		return 0
@@ -262,8 +267,8 @@ func marginLog(bad, all int, limit, ratio float64) float64 {
 	return float64(bad)*math.Log(q/limit) + float64(all-bad)*math.Log((1-q)/(1-limit))
 }
 
-// stableUpTo returns an upper bound of stable's bad share at all looks with probability 1-delta (mixture of Robbins,
-// 1970, uniform prior).
+// stableUpTo returns an upper bound of stable's bad share. The bound holds at all looks with probability 1-delta
+// (mixture of Robbins, 1970, uniform prior).
 func stableUpTo(e *Sequential, delta float64) float64 {
 	bad, all := stableOf(e)
 	if bad >= all {

@@ -73,8 +73,8 @@ func TestGoodReleasesPass(t *testing.T) {
 
 // TestPublishedBayesFactors compares ratioLog with the sequential multinomial test of Lindon and Malek (2022). The numbers are the
 // published expectations of the authors' package ssrm_test: three categories with the probabilities 0.4, 0.4 and 0.2, and the prior
-// Dirichlet(1, 1, 1). Its Bayes factor is a product for two pairs of categories: the first one and the others, with the prior Beta(1, 2),
-// and the second and the third one, with a uniform prior.
+// Dirichlet(1, 1, 1). Its Bayes factor is the product of two Bayes factors. One compares the first category with the others (prior Beta(1,
+// 2)), the other the second category with the third (uniform prior).
 func TestPublishedBayesFactors(t *testing.T) {
 	pair := func(bad, good, p float64, prior func(q float64) float64) float64 {
 		const steps = 200_000
@@ -87,7 +87,7 @@ func TestPublishedBayesFactors(t *testing.T) {
 	}
 	for name, looks := range map[string][]struct {
 		counts [3]float64
-		log    [2]float64 // the logarithm of the marginal likelihood of the counts: not the expected probabilities, and these
+		log    [2]float64 // log marginal likelihood of the counts: with other probabilities, and with the expected probabilities
 	}{
 		"one by one": {
 			{[3]float64{1, 0, 0}, [2]float64{-1.0986122886681096, -0.916290731874155}},
@@ -181,8 +181,8 @@ func TestIncrements(t *testing.T) {
 }
 
 // TestMissingRequestsOfOneVersion checks looks whose share of the new version differs from the look before. The requests of such looks
-// wait, and count together with the next complete answer. If another share lasts for more than four times the requests, it is the new
-// share. If the new version gets no more requests at all, the measurements go on, so that the analysis ends.
+// count only with the next complete answer. A different share becomes the new share after more than four times the requests. If the new
+// version gets no more requests at all, the measurements go on, so that the analysis ends.
 func TestMissingRequestsOfOneVersion(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 100)
 	steady := [][4]int{{20, 1000, 80, 4000}, {40, 2000, 160, 8000}}
@@ -190,8 +190,8 @@ func TestMissingRequestsOfOneVersion(t *testing.T) {
 	few := [][4]int{{40, 2001, 160, 8001}, {41, 2002, 160, 8003}}
 	for name, c := range map[string]struct {
 		looks [][4]int // after the steady looks
-		waits string   // w: such a look waits
-		like  [][4]int // the looks that lead to the same evidence
+		waits string   // w: the look waits
+		like  [][4]int // looks with the same evidence as a result
 	}{
 		"one answer":       {[][4]int{{48, 2400, 240, 12000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
 		"of stable":        {[][4]int{{60, 3000, 180, 9000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
@@ -326,16 +326,16 @@ func BenchmarkLooks(b *testing.B) {
 	}
 }
 
-// TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. The requests that are missing
-// in an answer must not count again when they are back, and an answer that lacks requests rejects no version. Stable's failure rate changes
-// in time, so a version would seem worse if its requests of one period counted with stable's requests of another period.
+// TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. Missing requests must not
+// count again when they are back. An answer that lacks requests rejects no version. Stable's failure rate changes in time, so a version
+// would seem worse if its requests of one period counted with stable's requests of another period.
 func TestMissingRequests(t *testing.T) {
 	const elapsed, release = "{{elapsed}}", "{{release.elapsed}}"
 	for name, tc := range map[string]struct {
 		query    string
 		before   bool
-		part     float64 // of the requests that the server still has
-		looks    int     // in a row that lack requests; all later looks if 0
+		part     float64 // share of the requests that the server still has
+		looks    int     // number of successive looks that lack requests; 0: all later looks
 		increase float64
 		stable   bool // stable's requests are missing, not the new version's
 	}{
@@ -377,9 +377,9 @@ func (s *sample) keep(part float64) {
 	s.bad, s.all = int(float64(s.bad)*part), int(float64(s.all)*part)
 }
 
-// rejectedAt simulates a release with 1,000 requests at each look. The new version fails "worse" times as often as stable. Without a
-// margin, stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the
-// release, or 0.
+// rejectedAt simulates a release with 1,000 requests at each look. The new version fails as often as stable, times worse. Without a margin,
+// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release,
+// or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := []Look{{}} // at each look, the requests since the release began
@@ -439,7 +439,7 @@ func TestPartialAnswersAtRandom(t *testing.T) {
 		m := ElapsedMetric(10*time.Second, 60)
 		m.Config = map[string]any{"query": query}
 		_, whole := simulate(m, releases/5, 1.5, 1)
-		for _, part := range []float64{0, 0.4, 0.6, 0.8, 0.9, -1} { // of the requests that the server still has; -1: at random
+		for _, part := range []float64{0, 0.4, 0.6, 0.8, 0.9, -1} { // share of the requests that the server still has; -1: random
 			good, _ := simulate(m, releases, 1, part)
 			bad, looks := simulate(m, releases/5, 1.5, part)
 			t.Logf("%s, %g: %d of %d good releases and %d of %d bad releases are rejected, after %.2f times the looks", query, part, good,
@@ -451,8 +451,8 @@ func TestPartialAnswersAtRandom(t *testing.T) {
 	}
 }
 
-// TestMissingRequestsBeginAWindow checks the evidence after an answer without most requests: a new window, whose requests count from zero.
-// In a window that gitrollout cannot move, the evidence waits until the requests are back.
+// TestMissingRequestsBeginAWindow checks the evidence after an answer that lacks most requests. A new window begins, and its requests count
+// from zero. In a window that gitrollout cannot move, the evidence waits until the requests are back.
 func TestMissingRequestsBeginAWindow(t *testing.T) {
 	at := noon.Add(time.Minute)
 	for name, tc := range map[string]struct {
@@ -507,8 +507,8 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests:
-// the evidence begins anew, and the metric measures on.
+// TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests.
+// The evidence begins anew, and measurements continue.
 func TestChangedComparison(t *testing.T) {
 	rate, latency := ElapsedMetric(time.Minute, 10), ElapsedMetric(time.Minute, 10)
 	latency.Compare = &Compare{Histogram: true}
@@ -531,8 +531,8 @@ func TestChangedComparison(t *testing.T) {
 	}
 }
 
-// TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend fails after the new version
-// got more requests, so more of its requests fail than of stable's. That must not reject the release.
+// TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend fails after the weight was
+// raised, so a larger share of the new version's requests fails. This must not reject the release.
 func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 10)
 	m.Config = map[string]any{"query": "{{release.elapsed}}"}
@@ -553,8 +553,8 @@ func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
 	}
 }
 
-// TestMissingBadRequests checks an answer that has all requests but lacks stable's bad requests of an earlier answer, such as from a server
-// that lost a shard. The answer rejects no version.
+// TestMissingBadRequests checks an answer that has all requests, but lacks stable's bad requests of an earlier answer. A server may have
+// lost a shard. The answer rejects no version.
 func TestMissingBadRequests(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 10)
 	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})

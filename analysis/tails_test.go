@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTailsOfAnyCounts checks samples of up to 1e15 requests. The probability is between 0 and 1, with and without a margin, and more bad
-// requests never raise it. Without the limit mostSamples, the test would not end.
+// TestTailsOfAnyCounts checks samples of up to 1e15 requests. With and without a margin, the probability is between 0 and 1. More bad
+// requests never raise the probability. Without the limit mostSamples, the test would not end.
 func TestTailsOfAnyCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 12))
 	table := func() sample {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is a template with unfilled arguments.
+// Template is an analysis template whose arguments are not filled in yet.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
@@ -86,7 +86,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values holds arguments. Values of Secrets and Pods are known only at a measurement.
+// Values holds arguments. The values of Secrets and Pods are known only at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in arguments, except from pods and Secrets: Git never stores a Secret. A non-nil check validates
-// provider configurations.
+// Instantiate fills in all arguments except from Secrets and pods. Secrets' values must never be in Git. If check is
+// not nil, it validates provider configurations.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies rules to metrics by name. As in Argo Rollouts, each rule must match.
+// ApplyRules applies rules to metrics by name. As in Argo Rollouts, each rule must match a metric.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect appends referenced templates once each, and refuses cycles in path, the chain so far.
+// collect appends each referenced template once. It refuses a cycle; path is the chain of references to this template.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -194,7 +194,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // the list has t and its references; there may be 2^40 paths to t
+			continue // all already has t and its references; without this check, 2^40 paths may lead to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -260,7 +260,6 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces "{{args.name}}" unless known only at a measurement. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	return eachText(v, field, func(text, field string) (string, error) {
 		var unknown string

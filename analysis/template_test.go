@@ -202,8 +202,8 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce checks that each template is read once, if 40 templates each reference the next one twice (2^40 paths to the
-// last).
+// TestEachTemplateIsReadOnce checks that each of 40 templates is read once, although each references the next template twice (2^40 paths to
+// the last).
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, " + simple + "}]}"}

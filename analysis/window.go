@@ -12,16 +12,16 @@ import (
 // Window is the period that a query's result covers.
 type Window int
 
-// A sequential test counts since the last look, so it needs a fixed start.
+// A sequential test needs a window with a fixed start, because it adds the requests since the last look.
 const (
 	WindowOther   Window = iota // a fixed length, such as the last ten minutes
-	WindowWeight                // {{elapsed}}: since the present weight
+	WindowWeight                // {{elapsed}}: since the present weight was reached
 	WindowRelease               // {{release.elapsed}}: since the release began
 )
 
 var elapsed = regexp.MustCompile(`\{\{\s*(release\.)?elapsed\s*\}\}`)
 
-// WindowOf returns the shorter window of a metric's queries.
+// WindowOf returns the shortest window of a metric's queries.
 func WindowOf(m Metric) (found Window) {
 	for _, match := range elapsed.FindAllStringSubmatch(fmt.Sprint(m.Config), -1) {
 		if match[1] == "" {
@@ -32,7 +32,7 @@ func WindowOf(m Metric) (found Window) {
 	return found
 }
 
-// WithElapsed fills in {{elapsed}} and {{release.elapsed}} in whole seconds. A window begins at the release or later.
+// WithElapsed fills in {{elapsed}} and {{release.elapsed}} in whole seconds. No window begins before the release.
 func (k Known) WithElapsed(text string) string {
 	return elapsed.ReplaceAllStringFunc(text, func(found string) string {
 		since := k.ReleaseSince

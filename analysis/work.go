@@ -43,14 +43,14 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
 		"join", "repeat", "replace", "uniq", // the result's size is the product of arguments' sizes
-		"toJSON", // its indentation grows with the depth squared; functions() has a replacement
+		"toJSON", // the indentation grows with the depth squared; functions() has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}
 	return expr.Compile(condition, options...)
 }
 
-// spent charges the budget. Conditions cannot call a name with spaces.
+// spent names the function that charges the budget. Because of the spaces, no condition can call it.
 const spent = "work spent on"
 
 // Visit adds calls that charge for iterations and for created texts and lists.
@@ -71,7 +71,6 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain lists expr's functions that create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix"}

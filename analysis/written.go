@@ -36,7 +36,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole may be a text from a filled-in "{{args.n}}".
+// whole may be a text, for example after "{{args.n}}" was filled in.
 type whole int
 
 func (w *whole) ReadValue(raw any) error {
@@ -97,7 +97,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that can never pass or end, like Argo Rollouts' ValidateMetric.
+// check refuses a metric that can never pass or end, as Argo Rollouts' ValidateMetric does.
 func check(m *Metric) error {
 	if err := cmp.Or(checkNumbers(m), checkCompare(m), checkPair(m), checkVersions(m)); err != nil {
 		return err
@@ -152,7 +152,8 @@ func checkCompare(m *Metric) error {
 	return nil
 }
 
-// checkVersions refuses a comparison that asks the same about both versions. The version before has another time, too.
+// checkVersions refuses a comparison whose query does not depend on the version. A comparison with the version before
+// is allowed, because its queries differ in time.
 func checkVersions(m *Metric) error {
 	for _, found := range placeholder.FindAllStringSubmatch(fmt.Sprint(m.Config), -1) {
 		if m.Pods[found[1]] == "Latest" {
@@ -166,7 +167,8 @@ func checkVersions(m *Metric) error {
 		"is the same for both versions, so compare would compare a version with itself")
 }
 
-// checkPair allows only a comparison to lack Datadog's formula.
+// checkPair requires a formula for two Datadog queries, except in a comparison. A comparison needs queries named bad
+// and of.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)
