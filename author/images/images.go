@@ -21,7 +21,7 @@ import (
 
 // Order requests another version of an image and, optionally, another repository.
 type Order struct {
-	name    string // a container, or an image's repository
+	name    string // a container's name or an image's repository
 	repo    string // new; "" for the present one
 	version string // ":TAG" or "@DIGEST"
 }
@@ -48,7 +48,7 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and container. A repository overrides a container.
+// Names returns an app's images by repository and by container. If a name is both, the repository counts.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -86,11 +86,11 @@ type App struct {
 	Render func(rollout.Tree) (*rollout.Render, error)
 }
 
-// Edit is a file with a new image. Path is "" if the app already has it.
+// Edit is a file with a new image. If the app already has the image, Path is "".
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit that gives an app another image. It changes one line, or two for a new repository. Set tries
-// edits until a render changes only the requested images.
+// Set returns the edit that gives an app another image. It changes one line or, for a new repository, two. It tries
+// places until the edited app's render differs only by the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *App) Set(o Order) (Edit, error) {
 type target struct {
 	Order
 	from   string   // the present repository
-	was    []string // this repository's present images
+	was    []string // the app's present images from this repository
 	rules  []rule
 	before *rollout.Render
 	after  map[rollout.Ref]rollout.Object
@@ -174,8 +174,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image. Kustomizations have fields for tags and for digests, so the last rule may
-// rename the field.
+// addRules adds rules for each present image. Kustomizations have separate fields for tags and digests, so the last
+// rule may rename the field.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -212,13 +212,13 @@ type place struct {
 }
 
 var (
-	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // sets no image
+	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // lines that set no image
 	hasAnchor = regexp.MustCompile(`[:-] +&\w`)
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places in all files that the app reads. Places near a word such as "image" come first, then the
-// first of each file, because only a part is tried.
+// places returns the places in all files that the app reads. Only the first places are tried, so places near a word
+// such as "image" come first, and then each file's first place.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)
@@ -270,7 +270,6 @@ func (t *target) places(in place) (all []place) {
 
 func near(lines []string, i int) []string { return lines[max(0, i-3):min(len(lines), i+4)] }
 
-// with changes line i, and the repository up to three lines away.
 func (t *target) with(lines []string, i int, changed string) string {
 	lines = slices.Clone(lines)
 	lines[i] = changed
@@ -284,7 +283,6 @@ func (t *target) with(lines []string, i int, changed string) string {
 
 const noEffect = "has no effect"
 
-// try renders an edit, and returns why it is refused, or "".
 func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error) {
 	if p.changed == "" {
 		return p.why, nil
@@ -294,17 +292,16 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 		return "", err
 	case err != nil && rollout.ReasonOf(err) == rollout.HeldInvalidInput:
 		return noEffect, nil
-	case err != nil: // by the policy
+	case err != nil:
 		return err.Error(), nil
 	case slices.Equal(Names(r)[t.from], t.was):
 		return noEffect, nil
 	case !reflect.DeepEqual(r.ByRef(), t.after) || !reflect.DeepEqual(r.Specs, t.before.Specs):
-		return "sets not all of the images, or sets other fields as well", nil
+		return "does not set all of the images, or sets other fields as well", nil
 	}
 	return p.why, nil
 }
 
-// barred returns why gitrollout may not edit a file, or "".
 func (a *App) barred(file, content string) (why string, err error) {
 	if sops.Is([]byte(content)) {
 		return "is in a file that SOPS has signed", nil
@@ -312,10 +309,10 @@ func (a *App) barred(file, content string) (why string, err error) {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		by := path.Join(dir, rollout.VendorFile)
 		data, _, err := source.ReadFile(a.Tree, by)
-		sources, _ := rollout.ParseVendor(by, data) // gitrollout vendor reports errors
+		sources, _ := rollout.ParseVendor(by, data) // "gitrollout vendor" reports errors
 		for _, s := range sources {
 			into := path.Join(dir, s.Into) + "/"
-			if s.Chart != nil { // the folder may end with the version
+			if s.Chart != nil { // the folder's name may end with the version
 				into += s.Chart.Name
 			}
 			if strings.HasPrefix(file, into) {

@@ -60,7 +60,8 @@ var (
 		strings.Repeat("    '1'\n", 150)
 )
 
-// tests has a repository and an argument for each case. want has the changed lines, "" for no change, or the error's text.
+// tests has a repository and an argument for each case. want has the changed lines or, for no change, "". For an error, it has the error's
+// text.
 var tests = map[string]struct{ files, arg, want string }{
 	"KustomizationTag": {kustomized + `images:
 - name: other
@@ -109,7 +110,7 @@ var tests = map[string]struct{ files, arg, want string }{
 	"ChartWithoutTag": {chart + "-- apps/shop/values.yaml --\nimage: {repository: acme/web}\n", "web=v2",
 		"apps/shop/Chart.yaml:4: is the version of the chart; set the tag in its values instead"},
 	"SeveralLines": {strings.ReplaceAll(kustomized, "image: web}", "image: acme/log:v1}"), "acme/log=v2",
-		"apps/shop/pods.yaml:10: sets not all of the images, or sets other fields as well\napps/shop/pods.yaml:11: sets not all"},
+		"apps/shop/pods.yaml:10: does not set all of the images, or sets other fields as well\napps/shop/pods.yaml:11: does not set all"},
 	"Variable": {strings.Replace(kustomized, "image: web}", "image: \"web:${TAG}\"}", 1) + "-- .gitrollout/prod/config.yaml --\n" + config +
 		"  substitute: {TAG: v1}\n", "web=v2", ".gitrollout/prod/config.yaml:5:   substitute: {TAG: v2}"},
 	"VariableWithAnchor": {strings.Replace(kustomized, "image: web}", "image: \"web:${TAG}\"}", 1) +
@@ -127,7 +128,7 @@ var tests = map[string]struct{ files, arg, want string }{
 replacements:
 - source: {kind: ConfigMap, name: version, fieldPath: data.IMAGE}
   targets: [{select: {kind: Deployment}, fieldPaths: [spec.template.spec.containers.0.image]}]
-`, "web=v2", "apps/shop/kustomization.yaml:3: sets not all of the images, or sets other fields as well"},
+`, "web=v2", "apps/shop/kustomization.yaml:3: does not set all of the images, or sets other fields as well"},
 	"OtherFolder": {"-- base/pods.yaml --\n" + pods + "      - {name: web, image: web:v1}\n" +
 		"-- base/kustomization.yaml --\nresources: [pods.yaml]\n-- apps/shop/kustomization.yaml --\nresources: [../../base]\n",
 		"web=v2", "base/pods.yaml:10:       - {name: web, image: web:v2}"},

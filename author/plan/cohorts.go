@@ -7,17 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// Cohort lists apps that take a shared change together. The earliest time assumes no other wait.
+// Cohort has apps that take a shared change at the same time.
 type Cohort struct {
-	Files  []string  `json:"files"` // that the apps of all cohorts share
+	Files  []string  `json:"files"` // files that the apps of all cohorts share
 	Number int       `json:"number"`
 	Of     int       `json:"of"`
 	Apps   []string  `json:"apps"`
-	Begins time.Time `json:"begins"` // the earliest begin
+	Begins time.Time `json:"begins"` // the earliest begin, if nothing else delays the cohorts
 	takes  Span
 }
 
-// sharing is a cohort.World in which no app has the change yet.
 type sharing struct {
 	cohort.Index
 	tree    rollout.Tree
@@ -25,13 +24,11 @@ type sharing struct {
 	takes   map[string]Span // by app
 }
 
-// ID implements cohort.World.
 func (w *sharing) ID(file string) string {
-	entry, _, _ := w.tree.Lookup(file) // read before
+	entry, _, _ := w.tree.Lookup(file) // the tree has read the file before
 	return entry.ID
 }
 
-// Member implements cohort.World.
 func (w *sharing) Member(app string) (cohort.Member, error) {
 	m, changes := w.members[app]
 	m.Apart = !changes
@@ -57,7 +54,7 @@ func (p *Plan) withCohorts(s *Sides, heads []*rollout.Render) {
 		if settings.Over == 0 || done[a.App] {
 			continue
 		}
-		change, _ := cohort.Find(settings, w, w.members[a.App]) // the members are known
+		change, _ := cohort.Find(settings, w, w.members[a.App]) // Find fails only for an unknown app
 		if change == nil {
 			continue
 		}

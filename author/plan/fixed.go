@@ -56,7 +56,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []N
 	return all
 }
 
-// renumbered notes a StatefulSet's new first ordinal. Pods are then replaced at any step.
+// renumbered notes a change of a StatefulSet's first ordinal, because pods are then replaced at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
 	from, to := first(was), first(now)
@@ -71,7 +71,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset has the API server's defaults of fixed fields (apps, batch, core, storage), except computed ones.
+// unset has the API server's defaults of immutable fields (apps, batch, core, storage), except for computed defaults.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
@@ -86,7 +86,7 @@ func at(o rollout.Object, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce notes new keys of create-only Secrets, which a Secret in the cluster never gets.
+// madeOnce notes new keys of create-only Secrets. If the Secret exists in the cluster, it does not get these keys.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

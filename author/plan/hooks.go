@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes Jobs that run, and objects that a Job reads before their update.
+// hooks notes hook Jobs that run, and objects that a Job reads before the objects are updated.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -44,7 +44,6 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks notes hook Jobs that run because they have changed, without a new version.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is in bytes (GitHub allows 65,536). A longer comment omits diffs.
+// MarkdownLimit is the maximum number of bytes (GitHub allows 65,536). A longer comment gets no diffs.
 const MarkdownLimit = 60_000
 
-// Mark is a plan comment's first line, by which a CI job finds an earlier comment.
+// Mark is the first line of a plan's comment. With it, a CI job finds an earlier comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown returns the text of a pull request's comment.
+// Markdown returns the text for a comment on a pull request.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -57,7 +57,7 @@ func markdown(all []Plan, diffs bool) string {
 	}).Parse(markdownText))
 	var b strings.Builder
 	b.WriteString(Mark)
-	_ = text.Execute(&b, all) // the template fits
+	_ = text.Execute(&b, all) // cannot fail
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff, or "". Either version may be nil. The diff omits the API server's fields, and masks
-// Secrets' values.
+// Compare returns a unified diff, or "" for equal versions. A version may be nil. The diff omits fields that the API
+// server sets, and masks Secrets' values.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -54,7 +54,6 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer omits fields that the API server, kubectl or gitrollout sets.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -79,7 +78,6 @@ func withoutServer(o rollout.Object) rollout.Object {
 	return o
 }
 
-// plainSecret moves stringData into data, as the API server does.
 func plainSecret(o rollout.Object) rollout.Object {
 	values := o.Map("stringData")
 	if values == nil {
@@ -97,10 +95,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields lists a Secret's fields without secrets. Another field may be misspelled data.
+// openFields lists the fields of a Secret that contain no secret. Any other field may be a misspelled data.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, also in long annotations. The mask of a value that differs in other contains changed.
+// hide masks a Secret's values and long annotations. If a value differs in other, the mask contains changed.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil

@@ -25,7 +25,7 @@ type Level string
 
 const (
 	Refused Level = "refused" // the API server rejects the change
-	AtOnce  Level = "atOnce"  // reaches all users at the same time, without stages
+	AtOnce  Level = "atOnce"  // the change reaches all users at once, without stages
 	Hint    Level = "hint"    // the author should know this
 )
 
@@ -79,8 +79,8 @@ func withoutPods(a App) (all []Note) {
 	return all
 }
 
-// changedSteps notes changed steps of the current release, with the step at which it continues. The level is AtOnce
-// if the change removes all remaining promotions.
+// changedSteps notes changed steps of the current release, and the step at which the release continues. The level is
+// AtOnce if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) (all []Note) {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -90,7 +90,7 @@ func (c comparison) changedSteps(a App) (all []Note) {
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
-			continue // see lostRollouts
+			continue // lostRollouts notes these
 		}
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
@@ -141,7 +141,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace notes a workload that replaces pods in place, if no step protects users.
+// inPlace notes a workload that replaces pods in place, unless a step protects users.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -157,7 +157,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Code = ref.Kind
 		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
-	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only a DaemonSet
+	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only for a DaemonSet
 		note.Level, note.Code = Hint, "NoSurge"
 		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no " +
 			"pod that serves while its pod is replaced"
@@ -172,11 +172,11 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// sharedData notes a changed ConfigMap or Secret that both versions use by one name.
+// sharedData notes a changed ConfigMap or Secret whose name is the same in both versions' pods.
 func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
 	users := map[bool][]string{} // by whether they mount it
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace || hook.Is(o) { // see hooks.go
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks notes these
 			continue
 		}
 		uses := map[bool]bool{}

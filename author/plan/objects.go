@@ -10,7 +10,7 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is a generated ConfigMap's or Secret's former name, which ends with a hash.
+	// Was is the former name of a generated ConfigMap or Secret. The name ends with a hash.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; Secrets' values are masked
@@ -26,7 +26,7 @@ func differences(base, head *rollout.Render) (all []Object) {
 			old = was.Ref()
 		}
 		text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
-		if err != nil { // impossible: read from YAML
+		if err != nil { // impossible, because YAML has been read
 			text = err.Error() + "\n"
 		}
 		o := Object{Object: ref, Change: "changed", Diff: text}

@@ -1,5 +1,5 @@
-// Package plan predicts a change's effect before users push: apps, objects, and stages. Its types are the JSON of
-// "gitrollout plan": fields may be added, not removed. The package reads neither Git nor a clock.
+// Package plan predicts a change's effect before users push: apps, objects, and stages. Its types are the JSON output
+// of "gitrollout plan", in which fields may be added but not removed. The package reads neither Git nor a clock.
 package plan
 
 import (
@@ -14,23 +14,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Plan is a change's effect on one cluster's apps.
+// Plan is the effect of a change on the apps of one cluster.
 type Plan struct {
 	Cluster string    `json:"cluster"`
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // assumed time of the push
-	// State names the stable version's source (the state branch or the commit Base), and why.
+	// State tells where the stable version is from (the state branch or the commit Base), and why.
 	State     string                `json:"state,omitempty"`
-	Error     *rollout.InvalidError `json:"error,omitempty"` // in the configuration; no app is planned
-	Apps      []App                 `json:"apps"`            // changed, sorted by name
-	Unchanged int                   `json:"unchanged"`       // number of apps
+	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
+	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
+	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
 	Shared    []Shared              `json:"shared,omitempty"`
-	Cohorts   []Cohort              `json:"cohorts,omitempty"` // of changes that many apps share, in their order
+	Cohorts   []Cohort              `json:"cohorts,omitempty"` // for changes that many apps share, in order
 	Errors    int                   `json:"errors"`            // number of apps with an error, or 1 for the configuration
 }
 
-// Shared is a changed file of several apps.
+// Shared is a changed file that several apps read.
 type Shared struct {
 	File string   `json:"file"`
 	Apps []string `json:"apps"`
@@ -45,16 +45,16 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads have changed pods.
+	// Workloads have changed pod templates.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	// Detection has the differences that comparisons find.
 	Detection []strategies.Detection `json:"detection,omitempty"`
 	Notes     []Note                 `json:"notes,omitempty"`
-	Files     []string               `json:"files,omitempty"`   // changed, of the app's sources
-	Enters    time.Time              `json:"enters,omitzero"`   // the cluster's stage, earliest; see Order
-	Begins    time.Time              `json:"begins,omitzero"`   // earliest; zero if begin or end is unknown
-	Ends      time.Time              `json:"ends,omitzero"`     // earliest; zero if unknown
+	Files     []string               `json:"files,omitempty"`   // changed source files
+	Enters    time.Time              `json:"enters,omitzero"`   // earliest entry into the cluster's stage, from Order
+	Begins    time.Time              `json:"begins,omitzero"`   // earliest begin; zero if begin or end is unknown
+	Ends      time.Time              `json:"ends,omitzero"`     // earliest end; zero if unknown
 	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's, without windows and promotions
 	Gates     int                    `json:"gates,omitempty"`   // required promotions
 }
@@ -67,13 +67,13 @@ const (
 	Release  Change = "release"  // a new version, with steps
 	Fast     Change = "fast"     // was stable before; no pauses, no weights
 	Rollback Change = "rollback" // the current release returns to stable
-	Apply    Change = "apply"    // no staged version changes; all objects are applied immediately
+	Apply    Change = "apply"    // no workload with steps changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
-	Gone     Change = "gone"     // leaves Git; objects stay in the cluster
+	Gone     Change = "gone"     // removed from Git; its objects stay in the cluster
 	Invalid  Change = "invalid"  // Held: cannot be rendered or released
 )
 
-// Span is a duration, in JSON 1h30m0s.
+// Span is a duration, written in JSON as 1h30m0s.
 type Span time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -84,7 +84,7 @@ func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is an app at a commit.
 type Side struct {
-	Render *rollout.Render // nil without the app or with Err
+	Render *rollout.Render // nil if the app does not exist or Err is set
 	Err    error
 }
 
@@ -93,13 +93,13 @@ type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // the record; if nil, Base's version is stable
+	State      *rollout.State // the app's record; if nil, Base's version is stable
 	Calendar   rollout.Calendar
-	Traffic    func(rollout.Spec) rollout.AnalysisRun // see Sides
-	Files      []string                               // the changed files among the sources of both sides, sorted
+	Traffic    func(rollout.Spec) rollout.AnalysisRun // like Sides.Traffic
+	Files      []string
 }
 
-// Of returns an app's plan, or false without a change.
+// Of returns an app's plan. It returns false if nothing changes.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -127,7 +127,7 @@ func Of(in Input) (App, bool) {
 	}
 	if err := strategies.Emptied(in.Head.Render, has); err != nil {
 		a.Change, a.Error = Invalid, rollout.ProblemOf(err)
-		a.Summary = "has no object any more: the app would be held as it is"
+		a.Summary = "has no objects any more: the app would be held as it is"
 		return a, true
 	}
 	a.From, a.To = serving(in), in.Head.Render.Release()
@@ -167,8 +167,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if the change adds a workload's first Rollout, else nil. The first's
-// hash comes from Base.
+// standing returns each workload's stable hash if the change adds a workload's first Rollout, and otherwise nil. The
+// first Rollout's hash is computed from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -194,7 +194,7 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether only a Rollout makes w a workload. Without it, no record has a hash of w.
+// byDocument reports whether w is a workload only because of a Rollout. Without the Rollout, no record has a hash of w.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
@@ -240,8 +240,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 		lost, isLost, isReverted := strategies.LacksDocument(*s, in.Head.Render)
 		switch {
 		case isLost:
-			return Invalid, fmt.Sprintf("the Rollout document of %s goes while release %s is in flight: the app would be held "+
-				"as it is", lost.Title(), s.Release.Hash)
+			return Invalid, fmt.Sprintf("the Rollout document of %s is removed while release %s is in flight: the app would be "+
+				"held as it is", lost.Title(), s.Release.Hash)
 		case to == s.Release.Hash:
 			return Apply, fmt.Sprintf("release %s is in flight and goes on: only other objects change", to)
 		case to == from, isReverted:
@@ -297,5 +297,5 @@ func (p *Plan) finish() {
 	}
 }
 
-// Changes reports a changed app or an error.
+// Changes reports whether an app changes or the plan has an error.
 func (p *Plan) Changes() bool { return len(p.Apps) > 0 || p.Error != nil }

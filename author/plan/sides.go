@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Sides has the inputs of a cluster's plan.
+// Sides has the inputs for a cluster's plan.
 type Sides struct {
 	Cluster       string
 	Own           string // gitrollout's namespace, where no app may write
@@ -24,9 +24,11 @@ type Sides struct {
 	Policy        *rollout.Policy
 	Author        string // of After's newest commit, for the policy; "" for the working tree
 	Renderer      *render.Renderer
-	// Runs reports whether the cluster has a workload, with the same template; nil without a cluster.
+	// Runs reports whether the cluster has a workload, and whether the template is the same. Without a cluster, Runs is
+	// nil.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
-	// Traffic measures the compared metrics of a workload's serving pods; nil without a cluster.
+	// Traffic measures the requests of a workload's serving pods with the metrics of comparisons. Without a cluster,
+	// Traffic is nil.
 	Traffic func(rollout.Spec) rollout.AnalysisRun
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
@@ -36,7 +38,7 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. A new cluster has none in base. If base's is invalid, both sides use head's.
+// Read reads both configurations. If base has none (a new cluster) or an invalid one, both sides use head's.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -52,7 +54,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 
 const planners = 4
 
-// Add plans both sides' apps until ended() returns an error.
+// Add plans all apps. If ended returns an error, it stops.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -67,7 +69,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	heads := make([]*rollout.Render, len(names))
 	source.Each(len(names), planners, func(i int) {
 		if ended() == nil {
-			head, _ := s.side(s.After, names[i]) // see Plan
+			head, _ := s.side(s.After, names[i]) // Plan returns the error
 			heads[i] = head.Render
 		}
 	})
@@ -105,7 +107,7 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Plan plans an app. It returns false without a change.
+// Plan plans an app. It returns false if nothing changes.
 func (s *Sides) Plan(name string) (app App, changed bool, err error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name), Traffic: s.Traffic}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -130,14 +132,14 @@ func (s *Sides) Plan(name string) (app App, changed bool, err error) {
 	if !changed || in.Head.Render == nil || s.strict == nil {
 		return app, changed, nil
 	}
-	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // a note: the app is not held
+	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // only a note: the app is not held
 		app.Notes = slices.Insert(app.Notes, 0, Note{Level: Refused, Code: "Schema", Message: err.Error()})
 		err = nil
 	}
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted sets a first deployment's summary if Runs is set: whether the app would be adopted.
+// adopted adds to the summary of a first deployment whether the workloads would be adopted. It needs Runs.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil
@@ -172,7 +174,6 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// allow replaces a render by an error if configuration or policy forbids an object.
 func (s *Sides) allow(b *source.Branch, side *Side) {
 	if side.Render == nil {
 		return

@@ -9,20 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never is later than all times of a plan.
 var never = time.Unix(1<<40, 0)
 
-// Order sorts the plans of all clusters by stage, after clusters without a stage, and adds stages to the summaries. A
-// stage waits for the release and the soak of each app in the stage before, and for its own clusters by maxUpdate.
-// Versions that served before do not wait.
+// Order sorts plans by stage, with clusters without a stage first. It adds the stages to the apps' times and summaries.
+// An app waits for its release and soak in the stage before and, by maxUpdate, in its own stage. Versions that served
+// before do not wait.
 func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
-	before := map[string]time.Time{} // earliest times of soaked apps in the stage before
+	before := map[string]time.Time{} // by app: the earliest end of the soak in the stage before
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {
-			var ends []time.Time // of the clusters with lower ranks; clusters without the change are done
+			var ends []time.Time // of the soaks in clusters with lower ranks; clusters without the change are done
 			for rank, cluster := range s.Ranked(app) {
 				p := at[cluster]
 				if p.app == nil {
@@ -47,7 +46,6 @@ type placed struct {
 	app *App
 }
 
-// changed returns the changed apps of some clusters, by name and cluster.
 func changed(all []Plan, clusters []string) map[string]map[string]placed {
 	apps := map[string]map[string]placed{}
 	for _, p := range all {
@@ -67,7 +65,6 @@ func changed(all []Plan, clusters []string) map[string]map[string]placed {
 
 func (a *App) waits() bool { return a.Change == First || a.Change == Release || a.Change == Apply }
 
-// enter adds a stage to an app's summary and times, and returns the end of the soak.
 func (a *App) enter(text string, s rollout.Stage, now, enters time.Time) time.Time {
 	if a.Change == Invalid || a.Change == Rejected {
 		return never
@@ -85,7 +82,7 @@ func (a *App) enter(text string, s rollout.Stage, now, enters time.Time) time.Ti
 	return end
 }
 
-// delay moves an app's earliest times to the entry into the stage, or makes the times unknown.
+// delay makes an app's earliest times no earlier than the entry into the stage, or unknown.
 func (a *App) delay(enters time.Time) {
 	later := func(t *time.Time, least time.Time) {
 		if *t = rollout.Later(*t, least); enters.IsZero() {

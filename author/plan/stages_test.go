@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOrder checks the stages that a change reaches: the order, the earliest times with the release and the soak of the stage before,
-// and approvals. Apps that only one stage changes, rollbacks, and versions that served before do not wait. A stage waits for the slowest
-// cluster before.
+// TestOrder checks the stages that a change reaches. It checks the order, approvals, and earliest times, which include the release and the
+// soak in the stage before. Apps that only one stage changes, rollbacks, and versions that served before do not wait. A stage waits for the
+// slowest cluster before.
 func TestOrder(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := func(cluster string, apps ...plan.App) plan.Plan {

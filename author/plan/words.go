@@ -28,7 +28,7 @@ func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns the number of pods, with the source if not the manifest.
+// Sizing returns the number of pods and, unless it is the manifest, the source of the number.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -52,7 +52,7 @@ func (a App) Cost() string {
 // Short formats 1h0m0s as 1h.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats an earliest time, with a weekday or date unless today.
+// Moment formats a time, with a weekday or date unless it is today.
 func Moment(at, now time.Time) string {
 	switch {
 	case at.IsZero():

@@ -12,18 +12,19 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen or rollingUpdate (without steps); from the manifest unless Staged.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). Unless Staged is set, it is the manifest's
+	// strategy.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized names Replicas' source, or "" for the manifest.
+	// Sized names the source of Replicas. For the manifest, it is "".
 	Sized  string  `json:"sized,omitempty"`
-	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
-	Full   int     `json:"full,omitempty"`   // the weight of all requests
+	Routed bool    `json:"routed,omitempty"` // weights are shares of requests, not of pods
+	Full   int     `json:"full,omitempty"`   // the weight that means all requests
 	Stages []Stage `json:"stages,omitempty"`
 
-	Watch   Span `json:"watch,omitempty"`   // how long analyses may return the app after the release
-	WayBack Span `json:"wayBack,omitempty"` // maximum of this return, unless pods are late
+	Watch   Span `json:"watch,omitempty"`   // how long analyses can roll back after the release
+	WayBack Span `json:"wayBack,omitempty"` // the longest such rollback, if pods become ready in time
 }
 
 // Name returns NAMESPACE/NAME.
@@ -36,10 +37,10 @@ type Stage struct {
 	Weight    int       `json:"weight"`
 	Canary    int       `json:"canary"` // pods of the new version
 	Stable    int       `json:"stable"`
-	Wait      string    `json:"wait,omitempty"` // pods, promotion, time or analysis
+	Wait      string    `json:"wait,omitempty"` // the reason: pods, promotion, time or analysis
 	AtLeast   Span      `json:"atLeast,omitempty"`
-	Enters    time.Time `json:"enters,omitzero"` // earliest; zero if unknown
-	Shut      string    `json:"shut,omitempty"`  // window or freeze to wait for
+	Enters    time.Time `json:"enters,omitzero"` // earliest time; zero if unknown
+	Shut      string    `json:"shut,omitempty"`  // the window or freeze that delays the stage
 	Timeout   Span      `json:"timeout,omitempty"`
 	OnTimeout string    `json:"onTimeout,omitempty"`
 }
@@ -70,8 +71,8 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// runs returns the recorded analyses and, at rest, an analysis of the present traffic. A pull request must not choose
-// where plan connects to, so the present traffic is measured as in the base.
+// runs returns the recorded analyses and, if no release runs, an analysis of the present traffic. The metrics are from
+// the base, because a pull request must not choose where plan connects to.
 func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	if in.State != nil {
 		runs = slices.Clip(in.State.Analyses)
@@ -84,7 +85,7 @@ func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	return runs
 }
 
-// Detections returns what an app's comparisons find, without figures and without a record. For traffic, see Sides.
+// Detections returns the differences that an app's comparisons detect, without a record. traffic is like Sides.Traffic.
 func Detections(r *rollout.Render, traffic func(rollout.Spec) rollout.AnalysisRun) (all []strategies.Detection) {
 	in := Input{Traffic: traffic, Base: Side{Render: r}}
 	for _, spec := range r.Specs {
@@ -121,7 +122,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns the pods in Git, and the source ("" for the manifest).
+// size returns the pods in Git, and the source or "".
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -13,8 +13,8 @@ import (
 )
 
 type elsewhere struct {
-	who   string    // Argo CD's or Flux's object that releases the chart
-	of    sourceRef // Flux's source object, with the address
+	who   string    // the Argo CD or Flux object that releases the chart
+	of    sourceRef // the Flux source object that has the address
 	repo  string    // the chart's address; "" if in Flux's source object
 	name  string    // "" if the address ends with the chart's name
 	wants string    // version or range; "" if in Flux's source object
@@ -23,7 +23,7 @@ type elsewhere struct {
 type sourceRef struct{ Kind, Name string }
 
 type brought struct {
-	dir string // of vendor.yaml
+	dir string // folder of vendor.yaml
 	rollout.VendorSource
 }
 
@@ -38,8 +38,8 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// The files of HelmReleases lack the patches, so build kustomizations.
-	of := map[string]bool{} // kustomizations' folders, and folders or files that they use
+	// HelmReleases in files lack kustomizations' patches, so the kustomizations are built.
+	of := map[string]bool{} // folders of kustomizations, and folders or files that kustomizations use
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// A kustomization with Argo CD's or Flux's objects is no app, so report its workloads.
+	// A kustomization with Argo CD's or Flux's objects is no app, so its workloads are reported.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +80,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux skips kustomizations that only others use.
+// ofFlux skips kustomizations that only other kustomizations use.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -150,7 +150,6 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf returns a vendored chart's folder, preferably of the requested version.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -185,7 +184,6 @@ func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string)
 
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder with both the releasing object and Flux's source object.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

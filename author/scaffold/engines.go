@@ -20,7 +20,7 @@ import (
 
 // Given is an entry for a folder that Argo CD or Flux deploys.
 type Given struct {
-	File  string // of Argo CD's or Flux's object
+	File  string // with the Argo CD or Flux object
 	Entry        // without Needs
 	Lost  []string
 
@@ -29,9 +29,9 @@ type Given struct {
 	as        string     // the Application's name
 	object    string     // the object's name
 	cluster   string     // the destination's name and address
-	of        sourceRef  // Flux's source object with the folder
-	chart     *elsewhere // external; nil for a folder of the repository
-	files     []string   // value files, relative to the chart, or with / to the root
+	of        sourceRef  // the Flux source object with the folder
+	chart     *elsewhere // an external chart; nil for a folder of the repository
+	files     []string   // value files, relative to the chart or, with a leading /, to the root
 }
 
 func (g *Given) at(dir string) {
@@ -49,7 +49,6 @@ func (g *Given) at(dir string) {
 	}), "\n")
 }
 
-// application has the read fields of argoproj.io/v1alpha1.
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -88,16 +87,15 @@ func applicationIn(file, text string) (all []Given) {
 		}
 		to := a.Spec.Destination
 		g := Given{File: file, object: a.Metadata.Name,
-			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is no environment
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // .dev is no environment
 			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
-			if !strings.Contains(source.RepoURL, "://") { // Argo CD omits registries' scheme
+			if !strings.Contains(source.RepoURL, "://") { // Argo CD's registries have no scheme
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
-		// Argo CD's own cluster needs no setting.
 		g.lose("destination.server "+to.Server, to.Server != "" && to.Server != "https://kubernetes.default.svc")
 		g.lose("destination.name "+to.Name, to.Name != "" && to.Name != "in-cluster")
 		g.lose("source.targetRevision "+source.Revision, source.Chart == "" && fixedRevision.MatchString(source.Revision))
@@ -124,7 +122,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // another source's root, probably this repository
+		case strings.HasPrefix(ref, "$"): // the root of another source, probably of this repository
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -159,15 +157,14 @@ func asJSON(values map[string]any) string {
 	if len(values) == 0 {
 		return ""
 	}
-	data, _ := json.Marshal(values) // cannot fail
+	data, _ := json.Marshal(values)
 	return string(data)
 }
 
-// fluxObject has the read fields of *.toolkit.fluxcd.io (Kustomization, HelmRelease, source).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
-		URL                         string // sources
+		URL                         string // of a source
 		Path, TargetNamespace       string
 		SourceRef, ChartRef         sourceRef
 		Patches, Images, Components []any
@@ -194,7 +191,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables adds each source to Lost, except a ConfigMap with one file for env.
+// variables adds to Lost each source of variables except a ConfigMap with one file for env.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -225,7 +222,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // the key is in a cloud account
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // the key is in a cloud service
 	return g, true
 }
 
@@ -252,7 +249,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // without Flux's default prefix targetNamespace
+	name := o.Metadata.Name // Flux's default has the targetNamespace as a prefix
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -266,8 +263,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds settings of Argo CD's and Flux's objects, preferably for env. also has further releases of one chart, by
-// folder. notes lists settings without equivalents.
+// carry copies settings of Argo CD's and Flux's objects into the entries, preferably for env. also has a chart's other
+// releases by folder. notes lists settings without an equivalent.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

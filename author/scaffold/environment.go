@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environments is in order of preference.
+// environments lists environments in order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
@@ -19,7 +19,8 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// Folders in markers contain environments, as overlays/prod. Names in generic are never an app's.
+// Folders in markers contain a folder for each environment, such as overlays/prod. Names in generic are too general for
+// an app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -27,7 +28,8 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown are documentation, samples or tests, but apps below ofApps, as apps/docs.
+// Folders that match shown are documentation, samples or tests. Below a folder in ofApps, they are apps, such as
+// apps/docs.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
@@ -54,7 +56,6 @@ func environment(dir string) string {
 	return known
 }
 
-// environment returns the environment from the object's folder or settings, or "".
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e
@@ -64,7 +65,7 @@ func (g Given) environment() string {
 	}
 	own := words(g.Path)
 	names := slices.DeleteFunc(words(strings.Join(g.files, " "), path.Base(g.File), g.object, g.Namespace),
-		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app
+		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app, not the environment live
 	known, _ := rollout.Find(append(words(g.cluster), names...),
 		func(word string) bool { return slices.Contains(environments, word) })
 	return known
@@ -97,7 +98,6 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the roots that are apps for env, and records why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {

@@ -29,10 +29,10 @@ const SchemaFolder = ".gitrollout/schemas"
 type File struct {
 	Path    string
 	Content string
-	Changes bool // the file exists and gets more lines
+	Changes bool // the file exists, and lines are added
 }
 
-// Write writes below dir. An existing file is an error unless Changes is set.
+// Write writes the file below dir. Without Changes, an existing file is an error.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -50,7 +50,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders returns the folders to add to Git: .gitrollout and the apps'.
+// Folders returns the folders to add to Git: .gitrollout and the apps' folders.
 func Folders(files []File) []string {
 	dirs := rollout.Mapped(files, func(f File) string {
 		if strings.HasPrefix(f.Path, ".gitrollout/") {
@@ -88,7 +88,7 @@ func configText(entries []Entry) string {
 		}
 		if h := e.Helm; h != nil {
 			var values map[string]any
-			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON made the values
+			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON has marshaled the values
 			b.WriteString(settings("helm", map[string]any{
 				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
 			}))
@@ -146,7 +146,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollouts and the changed kustomization. told says why Deployments are omitted.
+// Rollouts returns new Rollouts and the changed kustomization. told lists the reasons why Deployments get none.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -208,7 +208,7 @@ func documentFolder(tree rollout.Tree, app string) (string, error) {
 	return path.Join(app, "templates"), nil
 }
 
-// rolloutText is a Rollout with a canary that needs one promotion. NAME stands for the Deployment's name.
+// rolloutText is a Rollout with a canary strategy that needs one promotion. NAME stands for the Deployment's name.
 //
 //go:embed rollout.yaml
 var rolloutText string
@@ -227,7 +227,7 @@ func asLines(text string) string {
 	return strings.Join(append([]string{"resources:"}, rollout.Mapped(k.Resources, render.Quoted)...), "\n- ")
 }
 
-// kustomizationWith adds resources, or returns a zero File for plain manifests.
+// kustomizationWith returns a zero File for plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
@@ -250,7 +250,7 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		}
 		item := "- "
 		if at != nil && at[6] >= 0 {
-			item = text[at[6]:at[7]] + item // indented
+			item = text[at[6]:at[7]] + item // with the list's indentation
 		}
 		added := item + strings.Join(lines, "\n"+item) + "\n"
 		if at == nil {
@@ -259,5 +259,5 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added + text[end:]}, nil
 	}
-	return File{}, nil // plain manifests
+	return File{}, nil
 }

@@ -18,16 +18,16 @@ type Proposal struct {
 	Cluster   string
 	StateRepo string // "" for the default
 	Entries   []Entry
-	Apps      []rollout.App // matched by the entries
+	Apps      []rollout.App // the apps that match the entries
 	LeftOut   []LeftOut
-	Notes     []string // about the apps, for users
+	Notes     []string // for users, about the apps
 
 	own   string
 	build Builder
-	also  map[string][]Entry // a chart folder's further releases
+	also  map[string][]Entry // by chart folder: its other releases
 }
 
-// Entry is in the configuration's list "apps".
+// Entry is an entry of the configuration's list apps.
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default
@@ -38,7 +38,7 @@ type Entry struct {
 
 	Decryption string // the Secret with keys for encrypted files, or ""
 
-	Needs render.Violations // the entry must allow these objects of its apps
+	Needs render.Violations // objects of its apps that the entry must allow
 }
 
 // LeftOut is a folder or file that does not become an app.
@@ -47,7 +47,7 @@ type LeftOut struct{ Path, Why string }
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose proposes apps that render. If cluster is "", it chooses a name.
+// Propose proposes entries for the apps that can be rendered. If cluster is "", it chooses a name.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := s.plain()
@@ -93,14 +93,13 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the environment, and names the cluster if p.Cluster is "".
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
 	isFor := func(e string) bool { // prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
-	if e, is := rollout.Find(slices.Concat(known, environments), isFor); is { // omit other environments
+	if e, is := rollout.Find(slices.Concat(known, environments), isFor); is { // the name also omits other environments
 		return e
 	}
 	isKnown := func(e string) bool { return slices.Contains(known, e) }
@@ -125,7 +124,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		}
 		for _, a := range apps {
 			if other := taken[a.Name]; other != "" && other != a.Path {
-				return &rollout.InvalidError{Msg: fmt.Sprintf("would be the app %s, which %s is", a.Name, other)}
+				return &rollout.InvalidError{Msg: fmt.Sprintf("would be the app %s, but %s is this app already", a.Name, other)}
 			}
 		}
 		for _, a := range apps {
@@ -143,7 +142,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // a single folder's settings must not apply to later ones
+		several := bare || len(group) > 1 // settings of a single folder must not apply to folders that are added later
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -182,7 +181,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Kustomizations come first, to omit folders with their output.
+	// An object belongs to one app. Kustomizations come first, so that folders with their output are omitted.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -208,7 +207,6 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns one entry for a group, or false if settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -237,7 +235,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn returns as last the index of the last segment that could be an app's name, or -1.
+// appIn also returns the index of the last segment that may be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -250,14 +248,14 @@ func appIn(dir string) (segments []string, last int) {
 
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root, a glob matches all folders
+	if app < 0 || len(segments) == 1 { // at the root, a wildcard would match all folders
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf returns an entry's name, or "" if the last folder's name is suitable.
+// nameOf returns "" if the last folder's name is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -276,10 +274,9 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut limits the folders that Told lists per reason.
 const mostLeftOut = 5
 
-// Told describes the proposal in lines.
+// Told describes the proposal.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

@@ -193,7 +193,7 @@ func TestPropose(t *testing.T) {
 			"home: clusters/home/*; shop", left{{"clusters/cloud/web", "is for cloud"}}},
 		"a folder whose name is none of an app": {"apps/Till_API", "", "prod: apps/Till_API (till-api); till-api", nil},
 		"two of one name": {"a/overlays/prod/web b/overlays/prod/web", "", "prod: a/overlays/prod/*; web",
-			left{{"b/overlays/prod/web", "would be the app web, which a/overlays/prod/web is"}}},
+			left{{"b/overlays/prod/web", "would be the app web, but a/overlays/prod/web is this app already"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := propose(t, treeOf(nil, strings.Fields(tt.dirs)...), tt.cluster, func(a rollout.App) (*rollout.Render, error) {

@@ -1,4 +1,4 @@
-// Package scaffold proposes files for a repository that does not use gitrollout yet, as data from a tree.
+// Package scaffold proposes files for a repository that does not use gitrollout yet. It reads a tree and returns data;
 // cmd/gitrollout writes the files.
 package scaffold
 
@@ -19,38 +19,37 @@ import (
 // Survey describes a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // folders of manifests that run pods, without kustomization, sorted
-	NoObjects      []string        // without Kubernetes objects, such as package.json
+	Plain          []string        // sorted folders without a kustomization whose manifests run pods
+	NoObjects      []string        // files without Kubernetes objects, such as package.json
 	Flux           []string        // folders of Flux's Kustomizations
 	ArgoCD         []string        // folders of Argo CD's Applications
 	ArgoRollouts   []string        // files with Argo's Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // deployed by Flux or Argo CD, in the tree's order
-	LeftOut        []LeftOut       // cannot be apps, such as jsonnet files
+	Given          []Given         // folders that Flux or Argo CD deploys, in the tree's order
+	LeftOut        []LeftOut       // files that cannot be apps, such as jsonnet
 
-	ConfigMaps map[string][]string // files with only this ConfigMap, by name
+	ConfigMaps map[string][]string // by name: files that contain only this ConfigMap
 
 	brought []brought                // charts in vendor.yaml
-	engines []string                 // folders with Flux's or Argo CD's objects, without kustomization
-	sources map[sourceRef]fluxSource // addresses
+	engines []string                 // folders without a kustomization that have Flux's or Argo CD's objects
+	sources map[sourceRef]fluxSource // with addresses
 }
 
 // Chart is a Helm chart's folder.
 type Chart struct {
 	Path    string
 	Library bool
-	Values  []string // environments' value files, such as values-prod.yaml
+	Values  []string // value files of environments, such as values-prod.yaml
 }
 
 // Kustomization is a folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // only kustomizations can use it
+	Component bool     // it cannot be built alone
 	Uses      []string // folders
 	Engine    string   // Flux or Argo CD by its objects; "" for an app
 }
 
-// Look ignores deeper folders and further files.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
@@ -164,7 +163,7 @@ func readKustomization(dir string, data []byte) *Kustomization {
 	}
 	out := &Kustomization{Path: dir}
 	if yaml.Unmarshal(data, &k) != nil {
-		return out // gitrollout validate reports the error
+		return out // "gitrollout validate" reports the error
 	}
 	out.Component = k.Kind == "Component"
 	for _, r := range slices.Concat(k.Resources, k.Bases, k.Components) {
@@ -254,7 +253,7 @@ func (l *looker) engineObject(file, text, engine string, h head) {
 	}
 }
 
-// roots skips kustomizations that others use, or with engines' objects.
+// roots skips kustomizations that others use, and kustomizations with Flux's or Argo CD's objects.
 func (s Survey) roots() (roots []string) {
 	used := s.used()
 	for _, deployed := range slices.Concat(s.Flux, s.ArgoCD) {
@@ -278,7 +277,7 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of plain manifests that are apps, with subfolders. It skips folders in a chart or
+// plain returns the folders of plain manifests that are apps, including subfolders. It skips folders in a chart or
 // kustomization, and folders that a kustomization uses.
 func (s Survey) plain() map[string]Entry {
 	apps := map[string]Entry{}
@@ -321,7 +320,6 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns apps' charts, without libraries and subcharts, with the first environment's value file.
 func (s Survey) charts(environments ...string) map[string]Entry {
 	apps := map[string]Entry{}
 	for _, c := range s.Charts {

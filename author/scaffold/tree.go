@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree with new contents. Their folders have no ID.
+// With returns a tree with new files. Folders that contain these have no ID.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]rollout.Entry{}, blobs: map[string]string{}}
 	for _, f := range files {
@@ -38,7 +38,6 @@ func (t *overlaid) names(dir string) map[string]bool {
 	return names
 }
 
-// Lookup implements rollout.Tree.
 func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	if e, is := t.files[name]; is {
 		return e, true, nil
@@ -49,7 +48,6 @@ func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	return t.Tree.Lookup(name)
 }
 
-// ReadDir implements rollout.Tree.
 func (t *overlaid) ReadDir(name string) (entries []rollout.Entry, err error) {
 	_, found, err := t.Tree.Lookup(name)
 	if err == nil && found {
@@ -61,14 +59,13 @@ func (t *overlaid) ReadDir(name string) (entries []rollout.Entry, err error) {
 	names := t.names(name)
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e rollout.Entry) bool { return names[e.Name] })
 	for first := range names {
-		e, _, _ := t.Lookup(path.Join(name, first)) // cannot fail: it is in files
+		e, _, _ := t.Lookup(path.Join(name, first)) // cannot fail, because files has the name
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b rollout.Entry) int { return strings.Compare(a.Name, b.Name) })
 	return entries, nil
 }
 
-// ReadBlob implements rollout.Tree.
 func (t *overlaid) ReadBlob(id string) ([]byte, error) {
 	if content, is := t.blobs[id]; is {
 		return []byte(content), nil

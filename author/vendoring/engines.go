@@ -18,7 +18,7 @@ import (
 
 type engineObject struct {
 	file             string
-	err              error // a field has another type
+	err              error // set if a field has another type
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
 	Spec             struct {
@@ -46,7 +46,7 @@ var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
 
-// ownSource is flux bootstrap's GitRepository for the repository itself.
+// ownSource is the name of the GitRepository that flux bootstrap creates for the repository itself.
 const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
@@ -83,8 +83,8 @@ var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rol
 	"argoproj.io/Application":                   application,
 }
 
-// engines adds the external sources of HelmReleases, Flux Kustomizations and Applications, which stay unchanged for
-// "gitrollout init". leftOut has an error for each source that vendor.yaml cannot express.
+// engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. It leaves these objects
+// unchanged for "gitrollout init". leftOut has an error for each source that vendor.yaml cannot express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		read, is := engineKinds[o.group()+"/"+o.Kind]
@@ -116,12 +116,12 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.gitFolder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil: // gitrollout init writes this folder, so no version
+	case s.Chart != nil: // without a version, because "gitrollout init" writes the folder's name
 		s.Chart.Flat, s.Into = true, "charts"
 		isThere := func(k rollout.VendorSource) bool {
 			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
 		}
-		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // each further version gets a folder
+		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // each version gets a folder
 			s.Into = path.Join("charts", fmt.Sprint(n))
 		}
 		into = path.Join(s.Into, s.Chart.Name)
@@ -161,7 +161,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if o.Spec.ChartRef.Name != "" {
 		ref = o.Spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // without a name, a patch
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // an object without a name is a patch
 		return nil, nil
 	}
 	s, err := named(ref, objects)
@@ -198,13 +198,13 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application skips sources other than charts, usually in this repository.
+// application skips sources other than charts, because these are usually in this repository.
 func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
 	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {
 			continue
 		}
-		if !strings.Contains(s.RepoURL, "://") { // Argo CD omits registries' scheme
+		if !strings.Contains(s.RepoURL, "://") { // Argo CD's registries have no scheme
 			s.RepoURL = "oci://" + s.RepoURL
 		}
 		all = append(all, rollout.VendorSource{Chart: &rollout.VendorChart{

@@ -14,7 +14,7 @@ var (
 	IsRemote = isRemote // reports whether an entry is an address
 	Remote   = remote   // splits an address
 	Newest   = newest   // returns the newest version in a range
-	Apart    = apart    // says whether two pins share a folder
+	Apart    = apart    // returns an error if two pins share a folder
 )
 
 // Get makes one request.

@@ -19,8 +19,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// From adds a kustomization's external sources to vendor.yaml, and replaces each address by Update's folder. Flux's and
-// Argo CD's objects and helmCharts stay. It sends no request. If it cannot rewrite an entry, it writes nothing.
+// From adds a kustomization's external sources to vendor.yaml, and replaces each address by the folder that Update
+// fills. helmCharts and Flux's and Argo CD's objects stay unchanged. It sends no request. If it cannot rewrite an
+// entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -46,7 +47,7 @@ func From(dir *os.Root) (said []string, err error) {
 		return f.said, nil
 	}
 	added := f.known[f.before:]
-	for _, s := range added { // omit redundant fields
+	for _, s := range added {
 		if s.Git != nil && s.Git.Path == "." {
 			s.Git.Path = ""
 		}
@@ -114,7 +115,6 @@ func (f *from) references(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// vendorYAML returns the sources, and a text to append to.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ type from struct {
 	known []rollout.VendorSource
 	said  []string
 
-	before int // sources before From
+	before int // number of sources before From
 }
 
 func (f *from) reference(at string, n *kyaml.Node) error {
@@ -193,7 +193,7 @@ func (f *from) gitFolder(g rollout.VendorGit) string {
 	return f.folder(rollout.VendorSource{Git: &g}, name)
 }
 
-// folder adds s in a new folder, unless s is a known Git source, and returns the folder.
+// folder returns the folder of s. If s is not a known Git source, it adds s with a new folder.
 func (f *from) folder(s rollout.VendorSource, name string) string {
 	s.Into = path.Join("vendor", name)
 	for n := 2; ; n++ {
@@ -238,7 +238,6 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether s vendors c, ignoring Flat and Provenance.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
@@ -255,13 +254,12 @@ func isRemote(entry string) bool {
 		hosts.MatchString(entry)
 }
 
-// rawHost and rawFile match single files on GitHub and GitLab.
 var (
 	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
 	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)
 )
 
-// remote splits an address as kustomize does.
+// remote splits a remote address as kustomize does.
 func remote(entry string) (repo, ref, below string) {
 	entry, query, _ := strings.Cut(strings.TrimPrefix(entry, "git::"), "?")
 	if q, err := url.ParseQuery(query); err == nil {

@@ -22,15 +22,15 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". Only the host and its token server get them.
+	// Login returns a host's credentials, or "". Get sends these only to the host and its token server.
 	Login func(host string) (user, password string)
 
-	Silence time.Duration // longest time without data; default 1m
+	Silence time.Duration // maximum time without data; default 1m
 }
 
 const (
-	maxAnswer = 64 << 20         // bytes; a large repository's index has 30 MiB
-	maxTime   = 15 * time.Minute // per response; the largest needs 70 KiB per second
+	maxAnswer = 64 << 20         // bytes; the index of a large chart repository has 30 MiB
+	maxTime   = 15 * time.Minute // per response; the largest response needs 70 KiB per second
 )
 
 var errSilent = errors.New("the response has stopped: the server, or a proxy in front of it, hangs")
@@ -41,7 +41,7 @@ type answer struct {
 	body   []byte
 }
 
-// get sends a GET request. authorization may be "". Errors contain only host and path.
+// get sends a GET request. Errors contain only the host and path.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -61,7 +61,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		req.Header.Set("Accept", accept)
 	}
 	if authorization != "" {
-		req.Header.Set("Authorization", authorization) // dropped on a redirect to another host
+		req.Header.Set("Authorization", authorization) // a redirect to another host drops the header
 	}
 	client := *cmp.Or(g.Client, http.DefaultClient)
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
@@ -127,7 +127,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sends a request to a registry's API, and sets *token if required.
+// registry sets *token if the registry requires a token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -146,7 +146,6 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header for WWW-Authenticate (wants).
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {
@@ -181,7 +180,7 @@ func (g *Getter) token(ctx context.Context, host, wants string) (string, error) 
 	return "Bearer " + cmp.Or(given.Token, given.Access), nil
 }
 
-// Logins returns the credentials of "docker login" and "helm registry login". It runs credential helpers.
+// Logins returns the credentials of "docker login" and "helm registry login". It may run credential helpers.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
@@ -230,7 +229,7 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper ignores identity tokens.
+// askHelper runs a credential helper. It ignores identity tokens.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

@@ -141,7 +141,7 @@ func TestAddresses(t *testing.T) {
 	g := &Getter{Client: &http.Client{Transport: Transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
 	for _, repo := range []string{"charts", "::", "http:///charts", ""} {
 		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil, nil)
-		if err == nil || !strings.Contains(err.Error(), "the repository is not an address") {
+		if err == nil || !strings.Contains(err.Error(), "the repository is not a URL") {
 			t.Errorf("%q: error %v", repo, err)
 		}
 	}

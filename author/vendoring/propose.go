@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// WorkingCopy is a clone's folder. Its changes become a commit on a pushed branch.
+// WorkingCopy is the folder of a clone.
 type WorkingCopy string
 
-// Clean returns an error if the working copy has changes, because a proposal would include these changes.
+// Clean returns an error if the working copy has changes, because a proposal would include the changes.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, nil, "status", "--porcelain")
 	if err == nil && changes != "" {
@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on top of HEAD, or returns "" without changes. The working copy stays unchanged. If
-// origin's branch has a commit with this tree and parent, Commit returns it.
+// Commit commits all changes on top of HEAD, and returns "" if there are none. The working copy stays unchanged. If
+// origin's branch already has a commit with the same tree and parent, Commit returns that commit.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers has public keys from a file next to vendor.yaml. If nil, no signature is needed.
+// signers has public keys from a file next to vendor.yaml. If nil, charts need no signature.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {
@@ -39,7 +39,6 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 	return signers(keys), nil
 }
 
-// verify checks a "helm package --sign" signature, and returns the key's fingerprint.
 func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint string, err error) {
 	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
 	by, err := helm.Verify(archive, signed, name)

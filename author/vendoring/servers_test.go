@@ -154,7 +154,7 @@ func TestWhatServersSay(t *testing.T) {
 			w.index("urls: [redis-20.1.4.tgz], digest: " + vendoring.Digest(w.answers["/charts/redis-20.1.4.tgz"]))
 		}, ""},
 		"no address":               {redis, index("urls: []"), "version 20.1.4 has no address"},
-		"an address that is none":  {redis, index(`urls: ["::"]`), "the address of version 20.1.4 is none"},
+		"an address that is none":  {redis, index(`urls: ["::"]`), "version 20.1.4 has an address that is not a URL"},
 		"an archive that has gone": {redis, index("urls: [gone.tgz]"), "HOST/charts/gone.tgz answers 404"},
 		"an archive out of reach":  {redis, index("urls: [\"http://127.0.0.1:1/x.tgz\"]"), "127.0.0.1:1/x.tgz: "},
 		"an index that is no YAML": {redis, func(w *world) { w.answers["/charts/index.yaml"] = []byte("{") }, "its index.yaml cannot be read"},

@@ -25,12 +25,12 @@ import (
 // Pin is one entry of vendor.lock.
 type Pin struct {
 	Wants   string `json:"wants"`             // the source in vendor.yaml
-	Into    string `json:"into"`              // the folder, with only this source's files
-	Version string `json:"version,omitempty"` // of a chart, or an artifact's tag
-	Commit  string `json:"commit,omitempty"`  // of a Git source
+	Into    string `json:"into"`              // the folder, which has only this source's files
+	Version string `json:"version,omitempty"` // a chart's version, or an artifact's tag
+	Commit  string `json:"commit,omitempty"`  // a Git source's commit
 	Digest  string `json:"digest,omitempty"`  // of a chart's archive, or a registry's manifest
 	Signed  string `json:"signed,omitempty"`  // the key's fingerprint, if provenance is required
-	Tree    string `json:"tree"`              // digest of Into's files
+	Tree    string `json:"tree"`              // digest of the files in Into
 }
 
 func (p Pin) is(other Pin) bool {
@@ -84,7 +84,6 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version, or else a range's newest.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -95,7 +94,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm would match nothing
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // an invalid range, with which Helm matches nothing
 		return "", fmt.Errorf("%q is neither a version nor a range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
@@ -149,7 +148,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
-		return Pin{}, nil, errors.New("the repository is not an address")
+		return Pin{}, nil, errors.New("the repository is not a URL")
 	}
 	e, err := g.indexed(ctx, repo, c, locked)
 	if err != nil {
@@ -157,7 +156,7 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, 
 	}
 	at, err := repo.Parse(e.URLs[0])
 	if err != nil {
-		return Pin{}, nil, fmt.Errorf("the address of version %s is none", e.Version)
+		return Pin{}, nil, fmt.Errorf("version %s has an address that is not a URL", e.Version)
 	}
 	who := ""
 	if at.Host == repo.Host {
@@ -254,7 +253,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the version to fetch, with "+" for "_", because tags cannot have "+".
+// tagged returns the version to fetch. "+" in versions is "_" in tags.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -280,7 +279,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit runs git, so that the user's credentials apply.
+// fromGit runs the git program, so that it uses the user's credentials.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {

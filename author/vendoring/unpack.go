@@ -77,7 +77,7 @@ func untar(from io.Reader) (files, error) {
 	}
 }
 
-// checkName refuses a path that leaves the folder on any system, or that tools treat specially.
+// checkName refuses a path that leaves the folder on some system, or has a special meaning for tools.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not below the archive's folder", name)
@@ -91,7 +91,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// check refuses paths that cannot coexist on every file system.
+// check refuses paths that cannot exist together on every file system.
 func (f files) check() error {
 	if len(f) == 0 {
 		return errors.New("has no file")
@@ -125,7 +125,7 @@ func (f files) below(dir string) files {
 func (f files) tree() string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", name, digest(f[name])) // cannot fail
+		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", name, digest(f[name]))
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }

@@ -1,5 +1,5 @@
 // Package vendoring copies external charts, repositories and artifacts into the repository, so that renders need no
-// network; a lock file records versions. Responses are not trusted: archives are unpacked in memory, within bounds, and
+// network. A lock file records versions. Responses are not trusted: archives are unpacked in memory, within limits, and
 // may contain only regular files and folders.
 package vendoring
 
@@ -21,7 +21,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is vendor.lock, in vendor.yaml's order.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -30,7 +29,7 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All selects all sources.
+// All is the name that selects all sources.
 const All = "*"
 
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
@@ -77,7 +76,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check returns differences between folders and vendor.lock, without requests.
+// Check returns differences between folders and vendor.lock. It sends no requests.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -110,7 +109,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver reports chart versions that vendor.lock lacks. A merge may keep their folders.
+// leftOver reports folders of chart versions that vendor.lock lacks. A merge may keep such folders.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -140,8 +139,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources and writes vendor.lock. name selects the source that may get a newer version ("": none, or
-// All). If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources and writes vendor.lock. Only the source name may get a newer version; "" means none, and
+// All means all. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -189,12 +188,12 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, folders without a lock entry, and local changes. It accepts an interrupted update's
-// folders with the new content.
+// apart refuses nested folders, folders without a lock entry, and local changes. It accepts folders in which an
+// interrupted update has written the new content.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may give one version
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may select one version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}
@@ -222,7 +221,7 @@ func (p Pin) isIn(dir *os.Root) bool {
 	return err == nil && all.tree() == p.Tree
 }
 
-// Folders returns the folders with a vendor.yaml at and below a path, but not in vendored folders.
+// Folders returns the folders with a vendor.yaml at and below a path. It skips vendored folders.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -248,7 +247,7 @@ func IsIn(dirs []string, name string) bool {
 }
 
 func brings(dir, below string) bool {
-	// An invalid vendor.yaml vendors nothing.
+	// With an invalid vendor.yaml, no folder is vendored.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false
@@ -265,10 +264,10 @@ func brings(dir, below string) bool {
 	return false
 }
 
-// staging holds new files before write moves them, so that a full disk changes nothing.
+// staging has new files until write moves the files, so that a full disk changes nothing.
 const staging = ".vendor-new"
 
-// write moves contents, then writes the lock. An interrupted update can be repeated.
+// write moves the new folders, and then the lock, so that an interrupted update can be repeated.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
