@@ -17,15 +17,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause before a retry. For a longer one, Do does not retry.
+// maxWait limits the pause before a retry. Do does not retry after a longer pause.
 const maxWait = 10 * time.Second
 
-// Caller sends HTTP requests. Its errors contain no credentials. Not safe for concurrent use.
+// Caller sends HTTP requests. Its errors contain no credentials. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // from Clients or ClientsWithin
-	Secrets *Secrets                         // no error contains these
-	Most    int64                            // response bytes; default 1 MiB
-	Tries   int                              // attempts after transient errors; default 1
+	Secrets *Secrets                         // texts that no error contains
+	Most    int64                            // maximum bytes of a response; default 1 MiB
+	Tries   int                              // maximum attempts; default 1
 	Backoff time.Duration                    // first pause, then doubled; default 250ms
 	Name    string                           // server in errors; default "the server"
 }
@@ -33,7 +33,7 @@ type Caller struct {
 // Request is an HTTP request for a Caller.
 type Request struct {
 	Method string
-	Base   string      // from a configuration or Secret; errors show only scheme and host
+	Base   string      // address from a configuration or Secret; errors show only scheme and host
 	Path   string      // shown in errors
 	Query  url.Values  // added to Base's
 	Header http.Header // errors show only plainHeaders' values
@@ -41,9 +41,9 @@ type Request struct {
 	Type   string // Content-Type
 
 	Sign       func(*http.Request)   // signs the complete request
-	Insecure   bool                  // skip the certificate's verification
-	Once       bool                  // not idempotent; retried only if the server has certainly not processed it
-	StatusOnly bool                  // ignore the body, which may be cut off
+	Insecure   bool                  // do not verify the certificate
+	Once       bool                  // not idempotent: retry only if the server certainly did not process the request
+	StatusOnly bool                  // ignore the body, even if it is incomplete
 	Accept     func(status int) bool // success; default 2xx
 }
 
@@ -56,17 +56,17 @@ type Answer struct {
 
 // Error reports a failed request.
 type Error struct {
-	What    string        // such as GET /api/v1/query of http://prometheus:9090
+	What    string        // the request, such as GET /api/v1/query of http://prometheus:9090
 	Status  int           // 0 without a response
-	Header  http.Header   // the response's
+	Header  http.Header   // of the response
 	Message string        // one line without credentials, up to MaxMessage characters
-	After   time.Duration // pause that the server requests, up to an hour
+	After   time.Duration // the pause that the server requests, up to an hour
 	Passes  bool          // transient, so retry
-	undone  bool          // certainly not processed
+	undone  bool          // the server certainly did not process the request
 	cause   error
 }
 
-// Error returns the request, status and server's message.
+// Error returns the request, the status and the server's message.
 func (e *Error) Error() string {
 	text := e.What + ": "
 	if e.Status != 0 {
@@ -96,14 +96,14 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // err says more than the context's error
+			return Answer{}, err // err is more precise than the context's error
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2
 	}
 }
 
-// JSON sends "in" as JSON and decodes the response into "out". Both may be nil.
+// JSON sends "in" as JSON and decodes the response into "out". Either may be nil.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -192,7 +192,6 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 func (r Request) what() string {
-	// Errors contain this text: no secrets.
 	text := r.Method
 	if r.Path != "" {
 		text += " " + r.Path + " of"

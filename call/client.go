@@ -14,7 +14,7 @@ func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin returns Clients for users' URLs, within r.
+// ClientsWithin returns Clients that connect only within r, for users' URLs.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
@@ -31,7 +31,7 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// A user may turn off one server's verification.
+			// A user may disable the verification for one server.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
@@ -40,8 +40,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 
 var errRedirect = errors.New("it redirects")
 
-// redirects follows only the same host and method, so that no other host gets credentials. A GET without headers,
-// signature and userinfo may change the host.
+// redirects follows a redirect only to the same host with the same method, so that no other host gets credentials. Only
+// a GET without headers, signature and userinfo may go to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -1,3 +1,3 @@
-// Package call sends HTTP requests to third-party servers. Errors contain the server's message, but no credentials, and
-// no other host gets credentials after a redirect. Responses are limited, and transient errors retried.
+// Package call sends HTTP requests to third-party servers. Errors contain the server's message, but no credentials.
+// After a redirect, no other host gets credentials. Responses are limited in size, and transient errors are retried.
 package call

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reach restricts connections' IP addresses after DNS resolution, also to proxies.
+// Reach restricts the IP addresses of connections after DNS resolution, including connections to proxies.
 type Reach struct {
-	Own []netip.Prefix // allowed, even if own contains them
+	Own []netip.Prefix // allowed addresses, even if own contains them
 }
 
-// own has this machine's addresses, its local link and clouds' metadata services.
+// own has this machine's addresses, link-local addresses and clouds' metadata services.
 var own = rollout.Mapped([]string{
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
 	"::/128", "::1/128", "fe80::/10", "ff00::/8",
@@ -24,7 +24,7 @@ var own = rollout.Mapped([]string{
 	"192.0.0.192/32",     // Oracle Cloud
 }, netip.MustParsePrefix)
 
-// nat64 prefixes IPv6 addresses that end with an IPv4 address (RFC 6052).
+// nat64 is the prefix of IPv6 addresses that contain an IPv4 address (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func (r Reach) check(ip netip.Addr) error {

@@ -21,7 +21,7 @@ import (
 // MaxMessage limits a server's message in an error, in characters.
 const MaxMessage = 300
 
-// maxBreak limits Pause, because a wrong configuration may request days.
+// maxBreak limits Pause, because a misconfigured server may request days.
 const maxBreak = time.Hour
 
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
@@ -34,7 +34,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer omits addresses and ports, which vary.
+// noAnswer omits addresses and ports, because these vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -66,13 +66,13 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns Retry-After, at most 1h. A date counts from the header Date.
+// Pause returns the header Retry-After, but at most 1h. A date is relative to the header Date.
 func Pause(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
 		return time.Duration(min(seconds, maxBreak.Seconds()) * float64(time.Second))
 	}
-	until, _ := http.ParseTime(text) // zero for other texts
+	until, _ := http.ParseTime(text) // zero if text is not a date
 	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
 		return min(max(until.Sub(sent), 0), maxBreak)
 	}
@@ -86,7 +86,7 @@ func (s *Secrets) Reason(body []byte) string {
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // no HTML pages
+		text = trimmed // omits HTML pages
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"
@@ -94,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts a message from decoded JSON, also nested.
+// Words extracts a message from decoded JSON, including nested values.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a JSON body. Errors name the server, but do not quote the body.
+// Decode parses a JSON body. Errors name the server (from), but do not quote the body.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -153,5 +153,4 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds translates encoding/json's type names for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping"}

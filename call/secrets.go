@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is in bytes. Hiding single letters would make messages unreadable.
+// minSecret is in bytes. If shorter texts were hidden, messages would be unreadable.
 const minSecret = 4
 
 // Secrets holds texts that no error or message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts for Scrub: plain, and encoded for URLs, JSON, HTML or basic authentication. For "Bearer abc", it adds
-// "abc", too. For a URL, it adds user, password, path, query, and path elements of at least 8 bytes.
+// Hide adds texts for Scrub, in plain form and encoded for URLs, JSON, HTML and basic authentication. For "Bearer abc",
+// it also adds "abc". For a URL, it adds user, password, path, query, and path elements of at least 8 bytes.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -41,7 +41,7 @@ func (s *Secrets) Hide(texts ...string) {
 }
 
 func forms(text string) []string {
-	inJSON, _ := json.Marshal(text) // cannot fail
+	inJSON, _ := json.Marshal(text)
 	data := []byte(text)
 	return []string{
 		text, strings.Trim(string(inJSON), `"`), strings.Trim(fmt.Sprintf("%q", text), `"`), html.EscapeString(text),
@@ -68,7 +68,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders lists the headers without secrets.
+// plainHeaders lists the headers whose values errors may show.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
 // Scrub replaces hidden texts by ***, longest first, because one may contain another.
@@ -100,7 +100,7 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line calls Scrub again after OneLine, which may expose a hidden text by removing invalid bytes.
+// line calls Scrub again after OneLine, because the removal of invalid bytes may expose a hidden text.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }
