@@ -18,10 +18,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation holds the last client-side apply's manifest.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers that apply manifests, besides the prefix "kubectl-".
+// tools lists field managers that apply manifests. Managers with the prefix "kubectl-" also count.
 var tools = []string{
 	"kubectl", "before-first-apply", // writers before an object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
@@ -31,7 +30,7 @@ var tools = []string{
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
-// defaults and admission may change the template. The removal of a field is also a change.
+// defaults and admission may change the template. A removed field is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -46,7 +45,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
-	// Invalid metadata in Git must not fail the dry run.
+	// The dry run sends only the spec, because invalid metadata in Git must not fail it.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -55,14 +54,15 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return keepsTemplate(live.Object, after.Object, d.object), nil
 }
 
-// keepsTemplate reports whether live and after have equal pod templates, and Git drops none of live's applied fields.
+// keepsTemplate reports whether live and after have equal pod templates, and wanted keeps all fields that were applied
+// to live.
 func keepsTemplate(live, after, wanted rollout.Object) bool {
 	meant := childOf(childOf(union(ownedFields(live), meantFields(live)), "f:spec"), "f:template")
 	return reflect.DeepEqual(podTemplate(live), podTemplate(after)) && dropped(meant, podTemplate(wanted)) == nil
 }
 
 func (d *desired) only(spec map[string]any) []byte {
-	raw, _ := json.Marshal(map[string]any{ // cannot fail
+	raw, _ := json.Marshal(map[string]any{
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
@@ -71,8 +71,9 @@ func (d *desired) only(spec map[string]any) []byte {
 
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
-// handOverReplicas keeps the number of pods when spec.replicas leaves Git for an autoscaler. Server-side apply would
-// remove the unowned field, and leave one pod. So a second manager applies the live number, until the autoscaler does.
+// handOverReplicas keeps the number of pods when spec.replicas leaves Git for an autoscaler. Otherwise, server-side
+// apply would remove the field, and one pod would be left. A second manager therefore applies the live number, until
+// the autoscaler does.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.get(d.ref)
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -83,9 +84,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
-// takeOver prepares an apply, which deletes a field that left Git only if no other manager owns it, by taking such
-// fields. With adopts, it also takes fields that other tools applied, except edited fields and spec.replicas.
-// client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver prepares an apply. An apply deletes a field that left Git only if no other manager owns the field, so
+// takeOver takes such fields. With adopts, it also takes fields that other tools applied, except edited fields and
+// spec.replicas. client-go's csaupgrade would also remove fields that Git never had
+// (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.get(d.ref)
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
@@ -93,7 +95,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	}
 	hash := rollout.Hash(d.annotation(rollout.AnnotationHash))
 	if seen && hash != "" && l.workload != nil && l.workload.hash == hash {
-		adopts = false // only a new version may remove fields of the template
+		adopts = false // only a new version may remove fields from the pod template
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
@@ -117,7 +119,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 }
 
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
-	// client-go's retry.OnError returns nil if a deadline passes inside do.
+	// client-go's retry.OnError returns nil if a deadline passes during do.
 	err := do()
 	for again.Steps > 1 && isPassing(err) {
 		select {
@@ -130,11 +132,11 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// ownershipChange returns takeOver's patch, or nil, and the fields that other managers lose. The patch fails if its
-// resource version is outdated.
+// ownershipChange returns takeOver's patch, or nil, and the fields that it takes from other managers. The patch fails
+// if its resource version is outdated.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // another API version's paths may mean other fields; the next apply records the fields again
+		return nil, nil // paths of another API version may mean other fields; the next apply records its fields
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -183,13 +185,12 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []ma
 	return patch, taken
 }
 
-// meantFields returns the fields that other tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if invalid
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last)
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // another API version's paths may mean other fields
+			continue // paths of another API version may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
@@ -200,14 +201,13 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns gitrollout's fields, or a tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 
-// isTools reports a tool's managed-fields entry, but not of a subresource, such as status.
+// isTools reports whether a managed-fields entry is a tool's. Entries of a subresource, such as status, are not.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

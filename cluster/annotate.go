@@ -16,32 +16,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotator writes workloads' annotations, and pods' metadata.
+// Annotator writes annotations of workloads, and metadata of pods.
 type Annotator struct{ *Client }
 
-// Annotate sets an annotation as the field manager "by".
+// Annotate sets an annotation. by is the field manager.
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
-// Unannotate removes an annotation with the given value.
+// Unannotate removes an annotation if it has the given value.
 func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 	body, _ := json.Marshal([]map[string]string{
 		{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path},
 	})
 	err := a.send(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
-	// Another value gives Invalid.
 	return utilerrors.FilterOut(err, apierrors.IsInvalid, apierrors.IsNotFound)
 }
 
-// SetRole gives a pod its role's labels and annotations, with the rights of the app's service account. The API server
-// removes the previous role's. Other clients' labels stay, and are an error. A missing pod is no error.
+// SetRole gives a pod the labels and annotations of its role, with the rights of the app's service account. The API
+// server removes the previous role's metadata. A key that another client owns is an error. A missing pod is not.
 func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
 	metadata := map[string]any{}
 	if role != "" {
-		_ = json.Unmarshal([]byte(role), &metadata) // the render encoded it
+		_ = json.Unmarshal([]byte(role), &metadata) // cannot fail: the render encoded role
 		_ = unstructured.SetNestedField(metadata, role, "annotations", rollout.AnnotationRole)
 	}
 	metadata["name"], metadata["uid"] = pod.Name, pod.UID

@@ -59,7 +59,7 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 }
 
 // wantApart checks that no call for three healthy apps takes longer than apart while calls for another app are slow. It fails only if all
-// three rounds are slow, because the machine may be busy. If healthy apps waited for the other app, each round would be slow.
+// three rounds are slow, because the machine may be busy. If healthy apps had to wait for the other app, each round would be slow.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string

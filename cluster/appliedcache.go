@@ -10,33 +10,32 @@ import (
 
 type known struct {
 	app    string
-	digest string // of the applied object
-	print  string // of gitrollout's fields after the apply
+	digest string // digest of the applied object
+	print  string // fingerprint of gitrollout's fields after the apply
 
-	repairs  int // repairs since the last 5 min without one (peaceful)
+	repairs  int // since the last 5 min without a repair (peaceful)
 	repaired time.Time
-	since    time.Time // first repair of a series; 30 s without one (recent) end a series of up to 4
-	by       string    // writer of the change that the last repair undid
+	since    time.Time // first repair of a series; a series of less than 5 ends after 30 s without a repair (recent)
+	by       string    // writer whose change the last repair undid
 }
 
-// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s up to
-// 1 min. Otherwise, two programs would overwrite each other as fast as the watch reports.
+// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s up to 1
+// min. Without these pauses, two programs would overwrite each other endlessly.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute  // without a repair, the number returns to 0
+	peaceful      = 5 * time.Minute  // after this time without a repair, repairs returns to 0
 	recent        = 30 * time.Second // an HPA changes replicas every 15 s
-	lasting       = 10 * time.Second // an HPA's second change gives ErrOverwritten
+	lasting       = 10 * time.Second // minimum length of a series for ErrOverwritten
 )
 
-// fighting reports whether the next repair has to wait.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer changes an object repeatedly. Later errors wrap
-// rollout.ErrOverwritten, which stops no release: a release depends only on its own pods.
+// overwritten returns an error if another writer repeatedly changes an object. After some time, the error wraps
+// rollout.ErrOverwritten. It stops no release, because a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -64,7 +63,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// An apply of the same digest repairs another writer's change.
+	// If the same digest was applied before, this apply repaired another writer's change.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -81,13 +80,13 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The API server may have stored the object despite the error.
+	// The API server may have stored the object although the request failed.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops a removed app's records. Its objects stay in the cluster.
+// Forget drops the client's records of a removed app. The app's objects stay in the cluster.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })

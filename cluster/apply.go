@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects that an Apply wrote or left unchanged, in order.
+// Result lists the objects that an Apply wrote, and the objects that it left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply writes the changed objects in order with forced server-side applies. It stops at a refusal with an *Error,
-// because later objects may depend on the object. It repairs other writers' changes with growing pauses, finally with
-// rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
+// Apply writes the changed objects in order with forced server-side applies. If the API server refuses an object, it
+// stops with an *Error, because later objects may depend on the object. It repairs other writers' changes after growing
+// pauses, and finally returns rollout.ErrOverwritten. The Result is valid even with an error.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) toApply(
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // still encrypted: the live Secret stays
+			continue // the Secret is still encrypted, so the live Secret stays
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -120,7 +120,6 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied compares digests of the live and the desired object, without a request.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.get(d.ref)
 	k, remembered := m.of(d.ref)
@@ -138,7 +137,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" { // free memory that is not needed later
+	if l.pending != "" { // pending is no longer needed
 		compared := *l
 		compared.pending = ""
 		d.kind.live.swap(l, &compared)
@@ -146,7 +145,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes and caches one object. An object generated for a release overwrites no object outside the app.
+// applyOne writes one object and caches it. If a release generates the object, it must not overwrite an object outside
+// the app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -180,7 +180,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns d's fields that a manager owns, such as " in spec.replicas", or "".
+// inFields returns the fields of d that a manager owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -198,7 +198,8 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write returns the stored object. Of an existing CreateOnly object, it sends only labels and annotations.
+// write applies an object and returns the stored object. If a CreateOnly object exists, it sends only labels and
+// annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)
@@ -215,8 +216,8 @@ func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructu
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }
 
-// makeOnce creates an object without Force, because of other writers. Of an existing object, makeOnce writes only
-// labels and annotations: a database may use the random content.
+// makeOnce creates an object without Force, because another writer may have created it. If the object exists, makeOnce
+// writes only labels and annotations, because a database may use the random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -230,7 +231,6 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the annotation from a Secret that is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.get(d.ref); !exists || !l.once {
 		return nil
@@ -242,6 +242,6 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // cannot fail
+	body, _ := json.Marshal(map[string]any{"metadata": metadata})
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.MergePatchType, body: body})
 }

@@ -10,13 +10,12 @@ import (
 
 type accountKey struct{}
 
-// As returns a context with a service account's rights, NAMESPACE/NAME. "" means the client's own, which watches,
-// Evict, OtherOwners and Serves always have.
+// As returns a context with the rights of a service account (NAMESPACE/NAME). "" means the client's own rights.
+// Watches, Evict, OtherOwners and Serves always have the client's own rights.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating uses the context's service account.
 type impersonating struct{ next http.RoundTripper }
 
 func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -12,8 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply, also of several versions of one object. It
-// changes only managed fields (takeOver), skips objects whose CRD or Namespace is new, and returns the first refusal.
+// Check asks the API server by dry runs whether it would accept an Apply. objects may have several versions of one
+// object. Check changes only managed fields (takeOver). It skips objects whose CRD or Namespace is new, and returns the
+// first refusal.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -31,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is a dry run's backoff. If 1 % of requests fail, 300 dry runs without retries succeed in 5 % of cases.
+// tries is the backoff of dry runs. If 1 % of requests fail, 300 dry runs without retries succeed only in 5 % of cases.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
@@ -41,7 +42,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// A timeout has already taken requestTimeout.
+	// A timeout is not retried, because it has already taken requestTimeout.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -63,10 +64,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
+			return explain(err, d.ref, "get") // an apply does not change an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // a list entry that left Git could conflict with a new one
+	err := c.server.takeOver(ctx, d, false) // a list entry that left Git could conflict with a new entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -26,34 +26,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout limits requests, except logs and caches. The API server allows 60 s.
+// requestTimeout limits requests, except for logs and caches. The API server's limit is 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits Start's wait for each first list. A starting API server refuses some requests.
+// syncWithin limits how long Start waits for each first list. A starting API server refuses some requests.
 const syncWithin = time.Minute
 
-// manager is gitrollout's field manager and user agent.
 const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
-	Cluster string // in Git, for rollout.AnnotationCluster
-	// OnChange is called, perhaps often, after changes for an app's Observe or Apply. It must not block; may be nil.
+	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
+	// OnChange is called, perhaps often, after changes that matter to an app's Observe or Apply. It must not block, and
+	// may be nil.
 	OnChange func(app string)
-	// Wants returns an object of the app's newest commit, or nil, so that another app may take it over. An error means
-	// that the commit is unknown. If Wants is nil, any app may take over any object.
+	// Wants returns an object of the app's newest commit. If it returns nil, another app may take over the object. An
+	// error means that the commit is unknown. If Wants is nil, any app may take over any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 	// Namespaces limits watches and writes; empty means the whole cluster.
 	Namespaces []string
-	// UID is an earlier Client.UID, or "". If set, Client.UID returns the same namespace's uid.
+	// UID is the result of an earlier Client.UID, or "". If set, Client.UID returns the uid of the same namespace.
 	UID string
-	// MayHave returns an error if an app may not have a cluster-scoped kind; nil allows all.
+	// MayHave returns an error if an app may not have a cluster-scoped kind. If nil, all are allowed.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken gets the fields, and their managers, that gitrollout takes to remove. It may be nil.
+	// Taken, if set, gets the fields that gitrollout takes from other managers to remove them, with these managers.
 	Taken func(ref rollout.Ref, fields string)
 }
 
-// Client talks to one cluster. It is safe for concurrent use, but calls for one app must not overlap.
+// Client talks to one cluster. It is safe for concurrent use, but calls for the same app must not overlap.
 type Client struct {
 	opts   Options
 	counts *counters
@@ -71,7 +71,7 @@ type Client struct {
 	troubles troubles
 }
 
-// New sends no request. The client has no rate limit, because the API server has, and ignores the server's warnings.
+// New sends no request. The client ignores warnings, and has no rate limit, because the API server has one.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -89,7 +89,6 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// Count retries and restarted watches, too.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return fenced{impersonating{countingTransport{c.counts, next}}}
 	})
@@ -124,13 +123,13 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches workloads, revisions and pods until ctx ends, and returns after the first lists. An error names the
+// Start watches workloads, revisions and pods until ctx ends. It returns after the first lists. Its error names the
 // unreachable server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// A watch only retries while the server is unreachable.
+	// Check first, because a watch retries silently while the server is unreachable.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
@@ -152,7 +151,8 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 // Wait waits for all background work.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity: kube-system's uid, or NAMESPACE/UID for another namespace (IdentifiedBy).
+// UID returns the cluster's identity. This is the uid of kube-system, or NAMESPACE/UID for another namespace
+// (IdentifiedBy).
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func (o Options) IdentifiedBy() string {
 	return metav1.NamespaceSystem
 }
 
-// typed has few clients: kubernetes.Clientset would make the program a tenth larger.
+// typed has only the needed clients, because kubernetes.Clientset would make the program 10 % larger.
 type typed struct {
 	apps      *appsclient.AppsV1Client
 	batch     *batchclient.BatchV1Client
@@ -189,7 +189,7 @@ type typed struct {
 	leases    *leasesclient.CoordinationV1Client
 }
 
-// newTyped uses protobuf, which halves the CPU time for decoding pods.
+// newTyped uses protobuf, because it halves the CPU time for decoding pods.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -209,7 +209,7 @@ type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
 	DryRuns    int // the same verbs with dryRun
 	Reads      int // GET: objects, lists, watches and discovery
-	LostEvents int // not written
+	LostEvents int // events that were not written
 	Known      int // objects that this process applied, or found applied
 }
 

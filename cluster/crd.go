@@ -22,7 +22,6 @@ func defined(all []*desired, d *desired) bool {
 	})
 }
 
-// awaitedOf returns why a CRD is not established yet, or "".
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -48,7 +47,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 
 const establishedWithin = 10 * time.Second
 
-// awaitEstablished waits for a new CRD, usually about 100 ms, so that its objects can be applied.
+// awaitEstablished waits until a new CRD is established, usually 100 ms. Then its objects can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Each template of a DaemonSet has a ControllerRevision.
+// daemonSets has a ControllerRevision for each template of a DaemonSet.
 var daemonSets = workloadKind{
 	gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read: func(o rollout.Object) (out *workload, err error) {
@@ -25,14 +25,14 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a revision has the newest template. Other revisions get no new pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
 }
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
-// pkg/controller/daemon/update.go), or else the applied hash. While the watch lags, the newest has an older template.
+// pkg/controller/daemon/update.go). If none matches, equalRevision returns the revision with the applied hash. While
+// the watch lags, the newest revision has an older template.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -45,8 +45,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. Strays are undesired old pods. Base is true for pods from before the adoption.
+// byNodes sets each revision's desired pods. A node without a pod counts for the current revision. It gets the
+// DaemonSet's hash. Strays are old pods on nodes that should have none. Base is true for pods from before the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left, strays := w.replicas, w.strays
 	out.Floor, out.Strays = w.partition, w.strays

@@ -24,7 +24,6 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation is the Deployment controller's number of a pod template.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -69,8 +68,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, or nil. Of equal templates, it prefers the Deployment's revision
-// number, else the oldest, as Kubernetes' FindNewReplicaSet does.
+// currentOf returns the current template's ReplicaSet, or nil. Among equal templates, it returns the ReplicaSet with
+// the Deployment's revision number, or else the oldest, like Kubernetes' FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -87,14 +86,14 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// API server defaults may differ.
+		// The templates may differ by API server defaults.
 		return numbered
 	}
 	return nil
 }
 
-// templateDigest ignores pod-template-hash, so that Deployment and ReplicaSet have equal digests. Digests must not be
-// stored, because a newer API server may set other defaults.
+// templateDigest ignores pod-template-hash, so that a Deployment and its ReplicaSet have equal digests. Digests must
+// not be stored, because a newer API server may set other defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

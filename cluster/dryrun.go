@@ -31,7 +31,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret stays unchanged. If the
-// apply is Forbidden, the state is the live object with o's fields.
+// apply is Forbidden, the state is the live object overlaid with o.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	refused := explain(err, o.Ref(), "patch")
 	if o.Kind() == "Secret" {
-		err = refused // the server's error quotes the Secret
+		err = refused // refused, because err quotes the Secret
 	}
 	err = fmt.Errorf("the dry run of an apply: %w", err)
 	if e := new(Error); errors.As(refused, &e) && e.Reason == Forbidden {
@@ -59,7 +59,6 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, nil, err
 }
 
-// overlaid merges desired into live, and lists of equal length item by item.
 func overlaid(live, desired any) any {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -84,7 +83,7 @@ func overlaid(live, desired any) any {
 	return desired
 }
 
-// Runs reports whether a workload exists, and an apply would keep its pod template.
+// Runs reports whether a workload exists, and whether an apply would keep its pod template.
 func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bool, err error) {
 	live, after, err := d.Compare(ctx, o)
 	exists = err == nil && live != nil
@@ -100,7 +99,7 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-// PodHash returns the pod-template-hash of most of a Deployment's pods; "" if it is unknown.
+// PodHash returns the pod-template-hash that most of a Deployment's pods have, or "" if unknown.
 func (d *DryRunner) PodHash(ctx context.Context, w rollout.Workload) (hash string) {
 	sets, err := d.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, w.Namespace, "v1")
 	if err != nil || w.Kind != "" {

@@ -16,7 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Election describes the Lease that elects the working process. Two are harmless: Git accepts the first of two pushes.
+// Election describes the Lease that elects the working process. Two working processes would do no harm, because Git
+// accepts only the first of two pushes.
 type Election struct {
 	Namespace, Name string
 	ID              string // this process
@@ -26,8 +27,8 @@ type Election struct {
 	Waiting         func(leader string) // another process holds the Lease
 }
 
-// Lead waits for the Lease, calls work, then releases the Lease. If the Lease is lost, Lead ends work's context and
-// returns an error; the process should then restart.
+// Lead waits for the Lease, calls work, and then releases the Lease. If the Lease is lost, Lead ends work's context and
+// returns an error. The process should then restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -37,7 +38,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	defer stop()
 	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
 	var elector *leaderelection.LeaderElector
-	// Check takes a negative time. From RenewDeadline on, client-go gives up, so refuse changes.
+	// The negative duration makes Check fail at RenewDeadline, when client-go gives up.
 	holds := func() bool { return elector.IsLeader() && elector.Check(e.Renew-e.Duration) == nil }
 	elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
@@ -65,7 +66,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // ctx ends work, which needs the Lease until it returns
+		case <-turn.begun: // work ends with ctx, and needs the Lease until it returns
 		default:
 			stop()
 		}
@@ -77,11 +78,11 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // ctx ended before
+		return nil // ctx ended before work began
 	}
 }
 
-// Leader returns an unexpired Lease's holder in any namespace, or "".
+// Leader returns the holder of an unexpired Lease in any namespace, or "".
 func Leader(ctx context.Context, c *Client, name string, now time.Time) (holder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -116,10 +117,11 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 
 var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 
-// leaseKey is for a func() bool that reports whether this process holds the Lease.
+// leaseKey is the context key of a func() bool, which reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced sends no change without the context's Lease. A suspended process may continue before client-go sees the loss.
+// fenced sends changes only while the context's Lease is held. After a suspension, a process may continue before
+// client-go notices the loss.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

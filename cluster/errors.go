@@ -22,25 +22,25 @@ type Reason string
 const (
 	Forbidden     Reason = "Forbidden"     // the user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
-	Denied        Reason = "Denied"        // by an admission webhook or policy
+	Denied        Reason = "Denied"        // an admission webhook or policy denies the change
 	Immutable     Reason = "Immutable"     // the field cannot change on a live object
-	Invalid       Reason = "Invalid"       // the object
+	Invalid       Reason = "Invalid"       // the object is invalid
 	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind or version
 	NamespaceGone Reason = "NamespaceGone" // the namespace is being deleted
 	Missing       Reason = "Missing"       // no such object or namespace
-	Contested     Reason = "Contested"     // in two apps, or exists outside this app
+	Contested     Reason = "Contested"     // the object is in two apps, or exists outside this app
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
 	Unavailable   Reason = "Unavailable"   // the API server is overloaded or does not answer; retry
 	Unexpected    Reason = "Unexpected"
 )
 
-// Error says in one line why an object was refused, with a fix. Equal refusals have equal texts.
+// Error explains in one line why an object was refused, with a fix. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
-	Msg    string // one line, usually the API server's
+	Msg    string // one line, usually the API server's message
 	Fix    string // "" if in Msg, or unknown
-	Err    error  // client-go's; may be nil
+	Err    error  // client-go's error; may be nil
 }
 
 // Error returns "Kind namespace/name: message; fix".
@@ -61,7 +61,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts client-go's error without a Secret's content. verb is an RBAC verb.
+// explain converts client-go's error to an Error without a Secret's content. verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in data[password]; plainField, a path without a key.
+// bracketed matches the key in data[password]. plainField matches a path without a key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
@@ -101,7 +101,7 @@ func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return // a network error quotes no content
+		return // network errors quote no content
 	}
 	switch e.Reason {
 	case Denied:
@@ -114,7 +114,6 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists a Secret's refused fields without keys, such as data[…].
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -133,7 +132,7 @@ func fieldsOf(status apierrors.APIStatus) string {
 	return " (" + strings.Join(fields, ", ") + ")"
 }
 
-// serverMessage returns one line. For an invalid object, it keeps the first cause.
+// serverMessage returns one line. For an invalid object, it keeps only the first cause.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -143,7 +142,7 @@ func serverMessage(err error) string {
 	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil || len(s.Details.Causes) == 0 {
 		return rollout.OneLine(s.Message)
 	}
-	// The API server sends the causes in random order, and may repeat a long cause.
+	// The API server sends the causes in random order. It may repeat a long cause.
 	first := slices.MinFunc(s.Details.Causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
@@ -157,7 +156,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf needs code and text: 403 is RBAC, quota, admission or a terminating namespace; 422, invalid or immutable.
+// reasonOf reads code and text, because codes are ambiguous. 403 means RBAC, quota, admission or a terminating
+// namespace, and 422 means invalid or immutable.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -188,7 +188,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	return Unexpected, ""
 }
 
-// isImmutable reports a refused change of an immutable field. No status code identifies it, and texts differ by kind.
+// isImmutable reports whether an immutable field would change. No status code tells this, and texts differ by kind.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -198,7 +198,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether a retry may succeed. Without a status, an error is of the network or a timeout.
+// transient reports whether a retry may succeed. An error without a status is a network error or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

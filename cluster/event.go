@@ -24,8 +24,8 @@ const (
 
 const reporter = "gitrollout.dev/reconciler"
 
-// Record writes a Kubernetes event. reason and action are CamelCase, message is one sentence. A failure only increments
-// Stats.LostEvents, because no decision depends on events.
+// Record writes a Kubernetes event. reason and action are in CamelCase. message is one sentence. A failure only
+// increments Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -56,7 +56,6 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 // eventName leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns at most limit bytes, without splitting a UTF-8 character.
 func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
 // Event is another controller's event.
@@ -67,8 +66,8 @@ type Event struct {
 	Text                 string
 }
 
-// EventsOf returns a namespace's events since a time, except gitrollout's. It reads the core API, because in older
-// clusters the ClusterRole view lacks events.k8s.io.
+// EventsOf returns a namespace's events since a time, except gitrollout's events. It reads the core API, because the
+// ClusterRole view of older clusters lacks events.k8s.io.
 func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
 	defer cancel()
@@ -78,7 +77,7 @@ func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time)
 	}
 	for _, e := range list.Items {
 		about := rollout.Ref{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
-		at, count := rollout.Later(e.EventTime.Time, e.LastTimestamp.Time), max(e.Count, 1) // either time may be missing
+		at, count := rollout.Later(e.EventTime.Time, e.LastTimestamp.Time), max(e.Count, 1) // either may be missing
 		if e.Series != nil {
 			at, count = rollout.Later(at, e.Series.LastObservedTime.Time), max(count, e.Series.Count)
 		}

@@ -12,18 +12,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is a Reflector's store, which writes one or all namespaces to a table.
+// feed stores the objects of one namespace, or of all, in a table. It is a Reflector's store.
 type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all, or for a cluster-scoped kind
 
-	seen   string        // newest resource version of lists and watches
-	newest string        // seen, or from gitrollout's writes
-	asked  string        // newest at the last request for a list
+	seen   string        // newest resource version from lists and watches
+	newest string        // newest of seen and gitrollout's writes
+	asked  string        // value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error
-	begun  time.Time // request of a list or watch; zero after its answer
-	lost   error     // first error since a success, or nil
+	begun  time.Time // time of an unanswered request, or zero
+	lost   error     // first error since the last success, or nil
 	since  time.Time
 	failed chan struct{} // closed and replaced after each error
 }
@@ -49,7 +49,6 @@ func (f *feed[R]) ask() {
 	f.asked = f.newest
 }
 
-// Add stores a new object, or one that now matches the selector.
 func (f *feed[R]) Add(obj any) error {
 	r, err := f.read(obj)
 	if err != nil {
@@ -60,10 +59,8 @@ func (f *feed[R]) Add(obj any) error {
 	return nil
 }
 
-// Update stores a newer state.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that is deleted or no longer matches. obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -74,8 +71,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, but keeps newer rows. If the list is older than the field asked, the cluster was
-// restored from a backup, and newer rows are overwritten.
+// Replace stores a complete list, but keeps newer rows. If the list is older than asked, the cluster was restored from
+// a backup. The list then also replaces newer rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -95,7 +92,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {
-		asOf, f.seen, f.newest = "", version, version // without a version, f.drop and f.take also overwrite newer rows
+		asOf, f.seen, f.newest = "", version, version // with asOf "", f.drop and f.take also replace newer rows
 	}
 	f.mu.Unlock()
 	for _, k := range gone {
@@ -114,10 +111,10 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync does nothing: the table has no queue.
+// Resync does nothing, because the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer converts objects during the first list, because 10,000 whole pods need too much memory.
+// Transformer converts objects during the first list, because 10,000 whole pods would need too much memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -163,11 +160,11 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// blind returns since when, and why, the feed receives no changes, or a nil error.
+// blind returns why the feed receives no changes, and since when. If it receives changes, why is nil.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// client-go would report a request without an answer only after ten tries, once per second.
+	// client-go reports a request without an answer only after ten tries, one per second.
 	if f.lost == nil && !f.begun.IsZero() && time.Since(f.begun) > 2*time.Second {
 		f.lost, f.since = errors.New("the API server does not answer"), f.begun
 	}
@@ -183,7 +180,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error at once, others when end receives.
+// await waits for the first list. It returns a permanent error at once, and other errors when end fires.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

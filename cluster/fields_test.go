@@ -157,8 +157,8 @@ func TestFieldTrees(t *testing.T) {
 	}
 }
 
-// FuzzFieldTrees checks that the functions for field trees do not panic, whichever trees the API server sends. A tree
-// minus itself must be empty.
+// FuzzFieldTrees checks that the functions for field trees never panic, even for trees that no API server sends. A tree minus itself must
+// be empty.
 func FuzzFieldTrees(f *testing.F) {
 	f.Add(ownedService, liveService, desiredService)
 	f.Add(`{"f:a": {"v:{\"port\":80}": {}}}`, `{"a": [{"port": 80}]}`, `{"a": [{"port": 80}]}`)

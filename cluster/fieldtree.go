@@ -10,7 +10,8 @@ import (
 )
 
 // A field tree is the fieldsV1 of a metadata.managedFields entry. Its keys: "f:x" (the field x), "k:{...}" (the list
-// element with these keys), "v:..." (a set element), "." (the map or element itself). A node {} owns the whole value.
+// element with these keys), "v:..." (a set element), "." (the map or element itself). A manager with a node {} owns the
+// whole value.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 
@@ -32,15 +33,14 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule says whether a list element must have all keys of a "k:" node.
+// keyRule decides whether a list element must have all keys of a "k:" node.
 type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // a key may be missing: the API server may set its default later
+	givenKeys keyRule = true // a key may be missing, because the API server may set its default later
 )
 
-// step returns the value at a tree's key, if it exists.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -84,7 +84,7 @@ func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns a tree's fields that a value lacks, or nil. A missing list element is one leaf.
+// dropped returns the fields of a tree that are missing in a value, or nil. A missing list element is one leaf.
 func dropped(fields map[string]any, value any) (out map[string]any) {
 	for element := range fields {
 		if element == "." {
@@ -107,13 +107,14 @@ func dropped(fields map[string]any, value any) (out map[string]any) {
 	return out
 }
 
-// areApart reports whether one tree owns only a map itself, the other fields in it, without overlap. For list elements
-// it is false, because an empty node owns the whole element.
+// areApart reports whether one tree owns only a map itself, and the other only fields in the map. For list elements, it
+// returns false, because an empty node owns the whole element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns a's fields not in b, or nil (also for "." alone). A list element in both, a leaf in one, is equal.
+// difference returns the fields of a that are not in b. If only "." is left, it returns nil. A list element that is a
+// leaf in one tree counts as equal.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
@@ -134,7 +135,6 @@ func difference(a, b map[string]any) map[string]any {
 	return out
 }
 
-// paths lists a tree's leaves, such as spec.ports[{"port":80}].name.
 func paths(fields map[string]any, at string) (all []string) {
 	if len(fields) == 0 {
 		return []string{strings.TrimPrefix(at, ".")}
@@ -182,13 +182,11 @@ func ownedFields(object map[string]any) map[string]any {
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports an entry of gitrollout's apply, not of a subresource.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the manager of the last write, without gitrollout's and status writes.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -205,13 +203,12 @@ func managedEntries(object map[string]any) []map[string]any {
 	return rollout.Object(object).Maps("metadata", "managedFields")
 }
 
-// fingerprint digests owned fields with values, to detect other managers' changes.
+// fingerprint returns a digest of owned fields with their values. It detects other managers' changes.
 func fingerprint(fields map[string]any, live any) string {
-	raw, _ := json.Marshal(values(fields, live)) // cannot fail
+	raw, _ := json.Marshal(values(fields, live))
 	return rollout.Digest(raw, 16)
 }
 
-// values returns each field's value: nil if missing, a list for a leaf.
 func values(fields map[string]any, value any) any {
 	if len(fields) == 0 {
 		return []any{value}
@@ -226,8 +223,9 @@ func values(fields map[string]any, value any) any {
 	return out
 }
 
-// holds reports whether gitrollout owns exactly a desired object's fields. With equal digest labels, an apply then
-// changes nothing. Values need no check: gitrollout loses a field when another manager changes it.
+// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are equal, too, an
+// apply would change nothing. Values need no check, because gitrollout loses a field when another manager changes its
+// value.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

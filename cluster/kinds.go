@@ -19,7 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a watched kind. The watch selects rollout.LabelApp, to skip 50,000 other Secrets, except for workloads.
+// kind is a watched kind. Except for workloads, the watch selects rollout.LabelApp, to skip objects of others, such as
+// 50,000 Secrets.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -29,7 +30,7 @@ type kind struct {
 	late       atomic.Bool
 }
 
-// key omits a cluster-scoped object's namespace, even from a manifest.
+// key omits the namespace if the kind is cluster-scoped, even if a manifest has one.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -45,14 +46,15 @@ type kinds struct {
 	namespaces []string
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)
-	// runsPods reports workloads.
+	// runsPods reports whether a kind is a workload.
 	runsPods func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout limits a call's wait for a kind's first list (5,000 Deployments: 0.3 s). Retries go on in the background.
+// listTimeout limits how long a call waits for a kind's first list (0.3 s for 5,000 Deployments). Retries continue in
+// the background.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -74,13 +76,12 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if permanent(err) {
 		w.forget(k)
 	}
-	if apierrors.IsNotFound(err) { // outdated discovery
+	if apierrors.IsNotFound(err) { // the discovery is outdated
 		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is the error for objects outside Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
@@ -92,7 +93,6 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching starts a kind's watch, without waiting for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	if k := w.known(gvk); k != nil {
 		return k, nil
@@ -120,7 +120,6 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch until watching.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,19 +163,18 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends the watch after the deletion of a CRD, which deletes all objects.
+// noteGone ends a kind's watch after its CRD was deleted, because this deletes all objects.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) || !k.live.inSync() {
-		return // reported by the caller that waits for the first list
+		return // the caller that waits for the first list reports the error
 	}
 	w.forget(k)
 	w.begin()
 	for _, f := range k.live.feeds {
-		_ = f.Replace(nil, "") // cannot fail
+		_ = f.Replace(nil, "")
 	}
 }
 
-// ofRef returns the kind in the watched version, or else the API server's preferred one.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	k, ok := w.watched(ref)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied has the applied object's digest. If equal and gitrollout owns the fields (holds), no write is needed. It
-// is no annotation, because the Deployment controller copies those to ReplicaSets.
+// LabelApplied has the digest of the applied object. If the digest is equal and gitrollout owns the fields (holds), no
+// write is needed. It is not an annotation, because the Deployment controller copies annotations to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 type live struct {
@@ -24,14 +24,14 @@ type live struct {
 	app          string // rollout.LabelApp
 	cluster      string // rollout.AnnotationCluster
 	once         bool   // rollout.Object.CreateOnly
-	keep         string // the annotation against pruning, with its value
+	keep         string // the annotation that forbids pruning, with its value
 	terminating  bool
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // of gitrollout's fields, or ""
 	shared       bool          // another manager owns gitrollout's fields, or a tool has applied the object
-	writer       string        // last manager except gitrollout
-	ownsReplicas bool          // spec.replicas is gitrollout's
+	writer       string        // last writer except gitrollout
+	ownsReplicas bool          // gitrollout owns spec.replicas
 	replicas     int64         // -1 if not a number
 	health       status.Status // "" if healthy
 	why          string        // the reason, or ""
@@ -39,7 +39,7 @@ type live struct {
 	generation   int64
 	status       string    // JSON, if a router may write it, or ""
 	pending      string    // gitrollout's managed fields (JSON) until compared with Git, then ""
-	workload     *workload // nil without pods
+	workload     *workload // nil if the object runs no pods
 }
 
 func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
@@ -72,7 +72,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		l.replicas = n
 	}
 	if _, known := c.applied.of(ref); owned != nil && l.applied != "" && !known {
-		raw, _ := json.Marshal(owned) // cannot fail
+		raw, _ := json.Marshal(owned)
 		l.pending = string(raw)
 	}
 	var err error
@@ -86,7 +86,6 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether label and managed fields prove that the object is applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -127,7 +126,7 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // healthy, or of unknown status
+		return "", "" // the object is healthy, or its status is unknown
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), 500)
 }
@@ -139,7 +138,7 @@ func deleting(finalizers string) string {
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note ignores objects of another cluster's app of the same name.
+// note ignores an app with the same name in another cluster.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data without caching. The label, unless "", must be "true".
+// SecretData reads a Secret's data, and never caches it. Unless label is "", the Secret must have label = "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -37,8 +37,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob validates a Job by a dry run, without unknown fields. It returns nil if the namespace is missing, the Job
-// exists, or a webhook does not support dry runs.
+// CheckJob validates a Job by a dry run, which refuses unknown fields. It returns nil if the namespace is missing, the
+// Job exists, or a webhook does not support dry runs.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job or, if begun, sets state.Gone. Another value of the
-// annotation means another run's Job, and sets state.Taken.
+// EnsureJob returns a Job's state. If the Job is missing, it creates the Job or, with begun, sets state.Gone. If the
+// annotation has another value, the Job is another run's, and state.Taken is set.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -76,7 +76,7 @@ func (c *Client) EnsureJob(
 	case apierrors.IsNotFound(err):
 		c.kube.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) { // by another process
+		if apierrors.IsAlreadyExists(err) { // another process created the Job
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		}
 	}
@@ -88,14 +88,15 @@ func (c *Client) EnsureJob(
 	}
 	state, err = c.kube.jobState(ctx, live)
 	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
-	if live.Status.StartTime != nil { // when a suspended Job resumes, startTime is set again
+	if live.Status.StartTime != nil { // startTime is set again when a suspended Job resumes
 		state.Started = live.Status.StartTime.UTC()
 	}
 	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 
-// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with them, and drops unreadable ones.
+// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job with an owner. It drops owners that cannot
+// be read.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -119,7 +120,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
-// stuck lists reasons that usually need a user's change.
+// stuck lists reasons that usually need a change by a user.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.JobState, err error) {
@@ -160,7 +161,8 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.Jo
 	return state, nil
 }
 
-// jobLog returns the last lines of a Job's newest pod, or why there are none, or "" if the Job wants none.
+// jobLog returns the last lines of a Job's newest pod. If there are none, it returns the reason. If the Job wants no
+// log, it returns "".
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -176,7 +178,6 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	// LimitBytes cuts the selected lines' end.
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: new(int64(50)), LimitBytes: new(int64(64 << 10)),
 	}).DoRaw(ctx)
@@ -186,7 +187,6 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the first failed container, or else the first.
 func spoke(pod corev1.Pod) string {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	failed, _ := rollout.Find(all, func(c corev1.ContainerStatus) bool {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Observe returns an app's workloads and routes from the watch caches, which include earlier Applies. The result lacks
-// missing objects and unwatched kinds. If a watch fails, the result has the last known state, and Unseen the reason.
+// Observe returns an app's workloads and routes from the watch caches, which include earlier Applies. The result omits
+// missing objects and unwatched kinds. If a watch fails, it has the last known state, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -39,7 +39,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial, live.BreakGlass = 0, "" // the other app's
+			live.Serial, live.BreakGlass = 0, "" // these are the other app's
 		}
 		observed.Workloads[w] = live
 	}
@@ -54,10 +54,11 @@ type Applied struct {
 	Commit    string // rollout.AnnotationCommit
 	Status    string // rollout.AnnotationStatus; "" unless a release waits at a step
 	Live      rollout.ObservedWorkload
-	Generated bool // runs an experiment; deleted at the end of the step
+	Generated bool // part of an experiment; deleted at the end of the step
 }
 
-// Applied lists the cached applied workloads, sorted by app and name, each once, even if watched in two versions.
+// Applied lists the applied workloads in the cache, sorted by app and name. A workload that is watched in two versions
+// is listed once.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {
@@ -82,7 +83,7 @@ func (c *Client) Applied() []Applied {
 	return slices.CompactFunc(all, func(a, b Applied) bool { return a.Workload == b.Workload })
 }
 
-// WatchRoutes watches kinds of routes, so that Observe returns another process's routes.
+// WatchRoutes watches kinds of routes. Without it, Observe would not return routes of another process.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
@@ -112,7 +113,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 			continue
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
-		_ = json.Unmarshal([]byte(l.status), &route.Status) // fails if none is stored
+		_ = json.Unmarshal([]byte(l.status), &route.Status) // fails if no status is stored
 		seen[ref] = route
 	}
 	return seen
@@ -124,7 +125,8 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// statusOf returns JSON if routers may write the status, or else "". An HTTPRoute with 32 parents has about 30 kB.
+// statusOf returns the status as JSON if routers may write it, and "" for other kinds. An HTTPRoute with 32 parents has
+// about 30 kB.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -137,7 +139,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint with the pod-template-hash, from EndpointSlices, as proxies do.
+// Serves reports whether a Service has a ready endpoint whose pod has the pod-template-hash. Like proxies, it reads
+// EndpointSlices.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
@@ -170,7 +173,7 @@ func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 
-// Nodes returns labels by node name. The first call starts the watch, which few apps need.
+// Nodes returns the labels of each node. The first call starts the watch, because few apps need it.
 func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
 	if c.kinds.context() == nil {
 		return nil, errNotStarted

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These are other release controllers' labels and annotations.
+// These are labels and annotations of other release controllers.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -25,12 +25,12 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// gitOps maps field managers to GitOps tools.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so only adoptions call it.
+// OtherOwners returns signs that other tools manage an app's objects. Only adoptions call it, because it reads each
+// object.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -63,7 +63,6 @@ func (c *Client) OtherOwners(
 	return append(signs, others...), err
 }
 
-// OtherOwners returns signs that other tools manage the objects.
 func (a anyKind) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) (signs []rollout.Foreign, err error) {
@@ -135,7 +134,6 @@ func (a anyKind) workload(
 	return a.argo(ctx, o)
 }
 
-// argo looks for an Argo Rollout's ReplicaSet with pods that matchLabels select.
 func (a anyKind) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -174,7 +172,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
-// toolSign looks for a GitOps tool's recent apply. Active tools usually apply every few minutes.
+// toolSign looks for a recent apply by a GitOps tool. Active tools usually apply every few minutes.
 func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
@@ -193,7 +191,6 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign if a Flagger Canary owns the object, otherwise with empty By.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -214,7 +211,8 @@ func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	return owner.Name
 }
 
-// refuseForeign refuses to generate an object that exists outside the app: the end of the release would delete it.
+// refuseForeign refuses to generate an object that exists outside the app, because the end of the release would delete
+// it.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for the first lists. A failed watch is in Observed.Unseen. A kind that the
-// API server does not serve is no error, because it has no objects.
+// Know watches kinds of workloads, and waits for the first lists. Observed.Unseen reports a failed watch. A kind that
+// the API server does not serve has no objects, so it is no error.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -20,7 +20,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
 		if k := c.kinds.known(t.gvk); isNew && k != nil {
-			c.kinds.forget(k) // its watch selects only app labels
+			c.kinds.forget(k) // the watch selects only objects with an app label
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)
@@ -116,7 +116,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit 0 available pods.
+// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit the field for
+// available pods if it is 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -127,9 +128,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods belong to the base until old pods fill the partition, then
-// to the new revision. The controller's count limits ready pods: in-place updates change labels while old containers
-// are ready.
+// byCounts sets each revision's desired pods. Missing pods belong to the base until old pods fill the partition, and
+// then to the new revision. The controller's count limits ready pods, because an in-place update changes labels while
+// old containers are ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

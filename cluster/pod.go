@@ -22,7 +22,7 @@ type pod struct {
 	pin         string    // value of the revision's label
 	readySince  time.Time // zero if not Ready
 	terminating bool
-	finished    bool // Succeeded or Failed: not restarted, not counted by the controller
+	finished    bool // Succeeded or Failed, so not restarted and not counted by the controller
 	restarts    int
 	status      string
 	trouble     trouble
@@ -47,7 +47,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// Before an in-place update changes a pod's label, with old containers Ready, it sets a readiness gate to false.
+	// An in-place update sets a readiness gate to false before it changes a pod's label, while the old containers are
+	// Ready.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created
@@ -63,7 +64,7 @@ func pinOf(p *corev1.Pod) string {
 	return cmp.Or(p.Labels[rollout.LabelRevision], p.Labels[rollout.LabelPodHash])
 }
 
-// podStatus returns kubectl's STATUS, as printPod (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+// podStatus returns kubectl's STATUS, like printPod (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := cmp.Or(p.Status.Reason, string(p.Status.Phase))
 	if conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonSchedulingGated {
@@ -78,7 +79,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
-	case p.DeletionTimestamp != nil && p.Status.Reason == "NodeLost": // on an unreachable node
+	case p.DeletionTimestamp != nil && p.Status.Reason == "NodeLost": // the node is unreachable
 		return "Unknown"
 	case p.DeletionTimestamp != nil && !finished:
 		return "Terminating"
@@ -103,7 +104,6 @@ func initStatus(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// isSidecar reports restartPolicy Always: the container runs as long as the pod.
 func isSidecar(p *corev1.Pod, name string) bool {
 	c, _ := rollout.Find(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -159,7 +159,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders reasons for a stalled release: "can never start" is above "is starting".
+// rank orders the reasons for a stalled release. "Can never start" is above "is starting".
 type rank int
 
 const (
@@ -174,7 +174,7 @@ const (
 	cannotCreate
 )
 
-// podTrouble returns in one line why a pod is not Ready, without ages and counters except restarts.
+// podTrouble returns one line about why a pod is not Ready. Except for restarts, it has no ages and counters.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -186,7 +186,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	if c := conditionOf(p, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		all = append(all, trouble{unschedulable, joined(c.Reason, c.Message)})
 	}
-	worst := slices.MaxFunc(all, func(a, b trouble) int { return cmp.Compare(a.rank, b.rank) }) // the first of equal rank
+	worst := slices.MaxFunc(all, func(a, b trouble) int { return cmp.Compare(a.rank, b.rank) }) // first of equal rank
 	if worst.rank == noTrouble && p.Status.Phase == corev1.PodRunning {
 		return trouble{notReady, "runs but is not Ready" + gates(p)}
 	}
@@ -241,7 +241,7 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	if t.Reason != "" && t.Reason != "Error" {
 		how += " (" + t.Reason + ")"
 	}
-	lines := strings.Split(strings.TrimSpace(t.Message), "\n") // the message may be a log's end
+	lines := strings.Split(strings.TrimSpace(t.Message), "\n") // the message may be the end of a log
 	if message := rollout.Cut(rollout.OneLine(lines[len(lines)-1]), maxTrouble); message != "" {
 		how += ": " + message
 	}
@@ -253,7 +253,7 @@ func joined(parts ...string) string {
 	return rollout.Cut(rollout.OneLine(strings.Join(kept, ": ")), maxTrouble)
 }
 
-// maxTrouble is in characters. Long output of schedulers or registries would fill the state branch.
+// maxTrouble is in characters. It keeps long output of schedulers or registries out of the state branch.
 const maxTrouble = 300
 
 func restarts(p *corev1.Pod) int {
@@ -264,7 +264,7 @@ func restarts(p *corev1.Pod) int {
 	return n
 }
 
-// Evict deletes a pod, if present, and caches the pod as terminating. The client needs the right, no service account.
+// Evict deletes a pod, if it exists, and marks it as terminating in the cache. It uses the client's own rights.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
@@ -274,7 +274,7 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 		pods := c.workloads.pods
 		if was, known := pods.get(key{namespace, pod.Name}); known && string(was.uid) == pod.UID {
 			is := *was
-			is.terminating = true // before the watch reports it
+			is.terminating = true // until the watch reports it
 			pods.swap(was, &is)
 		}
 		return nil

@@ -31,12 +31,13 @@ type LogSource struct {
 	Namespace, Pod, Container string
 
 	Run   string // id of the current or last run, or ""
-	Waits string // why there is no run
-	Over  bool   // ended, or no run
-	Last  bool   // no further run
+	Waits string // the reason why there is no run
+	Over  bool   // the run has ended, or there is none
+	Last  bool   // no other run follows
 }
 
-// Sources returns a pod's init containers and containers, or nil for a missing pod, another uid or another pin.
+// Sources returns a pod's init containers and containers. If the pod is missing or has another uid or pin, it returns
+// nil.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -56,7 +57,7 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 	for i, container := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		s, _ := rollout.Find(statuses, func(s corev1.ContainerStatus) bool { return s.Name == container.Name })
 		source := LogSource{Namespace: p.Namespace, Pod: p.Name, Container: container.Name, Over: s.State.Running == nil}
-		was := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated) // a crashed run's log stays readable
+		was := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated) // the log of a crashed run stays readable
 		switch {
 		case s.State.Running != nil:
 			source.Run = s.ContainerID
@@ -79,12 +80,13 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 // LogRange selects lines of a log.
 type LogRange struct {
 	Since  time.Duration // maximum age; 0 for all
-	After  time.Time     // zero for all
-	Tail   int           // last lines; -1 for all
+	After  time.Time     // only newer lines; zero for all
+	Tail   int           // number of last lines; -1 for all
 	Follow bool          // wait for new lines until the run ends
 }
 
-// Read calls line for each line of the current or last run. It returns the last time (LogRange.After) or line's error.
+// Read calls line for each line of the current or last run. It returns the time of the last line, for LogRange.After,
+// and line's error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -92,7 +94,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	switch {
 	case !r.After.IsZero():
-		o.SinceTime = &metav1.Time{Time: r.After} // whole seconds: lines may repeat
+		o.SinceTime = &metav1.Time{Time: r.After} // has whole seconds, so lines may repeat
 	case r.Since > 0:
 		o.SinceSeconds = new(int64((r.Since + time.Second - 1) / time.Second))
 	}
@@ -104,10 +106,10 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line for lines without a time or after the given one, and returns the last time.
+// eachLine calls line for each line that has no time or a time after the given time. It returns the last time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
-	in := bufio.NewReaderSize(log, 64<<10+len(time.RFC3339Nano)+1) // kubelets split lines at 16 KiB
+	in := bufio.NewReaderSize(log, 64<<10+len(time.RFC3339Nano)+1) // the kubelet splits lines at 16 KiB
 	for {
 		raw, err := in.ReadSlice('\n')
 		text, more := string(raw), 0
@@ -117,7 +119,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		}
 		switch ended := errors.Is(err, io.EOF); {
 		case err != nil && !ended:
-			return last, err // incomplete; the next Read gets it
+			return last, err // the line is incomplete; the next Read gets it
 		case text == "":
 			return last, nil
 		}
@@ -141,7 +143,6 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainRead returns an error whose fix is the right to read logs or events.
 func explainRead(err error, ref rollout.Ref, verb, resource string) error {
 	explained := explain(err, ref, verb)
 	e := new(Error)

@@ -15,18 +15,19 @@ type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // without LabelApplied
+	digest string // digest without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil if the Apply creates the CRD
+	kind   *kind  // nil if the same Apply creates the CRD
 }
 
-// prepare adds gitrollout's labels and annotations, but not to pod templates (a release) or selectors (immutable).
+// prepare adds gitrollout's labels and annotations. Pod templates stay unchanged, because a change is a release.
+// Selectors stay unchanged, because they are immutable.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
 		return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no apiVersion, no kind or no name"}
 	}
-	delete(d.object, "status") // the controller's
+	delete(d.object, "status") // the controller writes status
 
 	metadata := without(o.Map("metadata"),
 		"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink")
@@ -48,9 +49,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes anew, because most objects need no apply.
+// body encodes the object at each call, because most objects need no apply.
 func (d *desired) body() []byte {
-	raw, _ := json.Marshal(d.object) // cannot fail
+	raw, _ := json.Marshal(d.object)
 	return raw
 }
 
@@ -61,7 +62,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server did, keys that leave Git would stay.
+// encodeStringData moves stringData to data. If the API server moved it, keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

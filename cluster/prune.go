@@ -12,8 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, in pruneRank's order, and may be repeated. It returns candidates that are gone
-// or not the app's, and why others stay. A refused deletion or unreadable kind does not stop it; other errors do.
+// Prune deletes objects that an app no longer has, in pruneRank's order. It returns the candidates that are gone or not
+// the app's, and the reasons why others stay. A refused deletion or unreadable kind does not stop it, but other errors
+// do.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -45,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // gone only in a later call
+		if l.terminating || l.finalizers != "" { // the object is gone only in a later call
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -54,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns the objects that Prune may delete, and why others stay.
+// Removable returns the objects that Prune may delete, and the reasons why others stay.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -73,7 +74,6 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil if missing or of another app or cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, errUnknownKind) {
@@ -106,7 +106,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why Prune never deletes an object, or "". A Namespace contains users' objects.
+// staysForGood returns the reason why Prune never deletes an object, or "". A Namespace contains users' objects.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":

@@ -18,7 +18,7 @@ import (
 
 var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is the errUnknownKind for a kind that the API server serves in another version.
+// unserved is an errUnknownKind. The API server serves the kind in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -27,31 +27,31 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == errUnknownKind }
 
-// resources maps kinds to API resources. Only a call for an unknown kind waits for discovery, because its CRD may be
-// new. client-go's deferred mapper would make all calls wait.
+// resources maps kinds to API resources. Only a call for an unknown kind waits for discovery, because the kind's CRD
+// may be new. With client-go's deferred mapper, all calls would wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
 	mu   sync.Mutex
-	last *look // newest success, or nil
-	next *look // in progress, or nil
+	last *look // newest successful discovery, or nil
+	next *look // discovery in progress, or nil
 }
 
 type look struct {
-	done   chan struct{} // closed when the others are set
+	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // errors of groups that did not answer
+	unseen map[schema.GroupVersion]error // errors of API groups that did not answer
 	err    error
 }
 
-// find returns a kind's resource. If the group's server did not answer, the error is not errUnknownKind.
+// find returns the resource of a kind. If the group's server did not answer, the error is not errUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that repeated errors are equal
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // so that repeated errors are equal
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
@@ -62,7 +62,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, errUnknownKind
 }
 
-// candid stores API groups' errors, which restmapper ignores.
+// candid stores the errors of API groups, because restmapper ignores them.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -83,7 +83,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// Another call's discovery may be older than the CRD.
+	// A discovery that another call began may be older than the CRD.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -95,7 +95,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery, if joined of another call.
+// look waits for a discovery. joined reports whether another call began it.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of a stored template, for example a ReplicaSet.
+// revision is a stored pod template, such as a ReplicaSet's.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet
 	hash      rollout.Hash
 	pin       rollout.Pin
 	number    int
-	template  string // digest, without pod-template-hash
+	template  string // digest of the template without pod-template-hash
 	created   time.Time
 	desired   int
 	pods      int // ReplicaSet's status.replicas
@@ -39,8 +39,8 @@ func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplate
 	}, err
 }
 
-// failureOf returns the text about a condition ReplicaFailure. A Deployment's condition can be seen before its
-// ReplicaSet's, and both messages are errors of the API server.
+// failureOf returns the text for a condition ReplicaFailure. A Deployment and its ReplicaSet have this condition with
+// the same message, perhaps at different times.
 func failureOf(message string) string { return "pods cannot be created: " + rollout.OneLine(message) }
 
 func (r *revision) observe(pods []*pod) rollout.Revision {
@@ -85,12 +85,11 @@ func number(s string) int {
 	return n
 }
 
-// readControllerRevision reads the copies of the workload's annotations.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // fails for another controller's data, which is not needed
+	_ = json.Unmarshal(r.Data.Raw, &data) // fails for data of another controller, which is not needed
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server sends requests for any kind, each with requestTimeout. The dynamic client refuses names such as "../".
+// server sends requests for any kind, each limited by requestTimeout. The dynamic client refuses names such as "../".
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
@@ -53,7 +53,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete sends the observed uid, so that a newer object stays.
+// delete sends the observed uid, so that a newer object with the same name stays.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

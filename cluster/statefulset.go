@@ -23,7 +23,6 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus has status paths of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -43,8 +42,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. Below the partition, a missing pod belongs to the base (old) revision,
-// else to the current one. The current one gets the StatefulSet's hash: its annotation may be missing or outdated.
+// byOrdinals sets each revision's desired pods. A missing pod below the partition belongs to the base (old) revision,
+// and any other to the current revision. The current revision gets the StatefulSet's hash, because its annotation may
+// be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // index in out.Revisions by ordinal
 	index := func(name string) int {
@@ -72,7 +72,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch may lag: Synced needs a known newest revision.
+	// The watch of revisions may lag, so Synced needs the newest revision.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

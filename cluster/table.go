@@ -26,7 +26,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner's uid: names can be reused, and labels prove no ownership.
+// stampOf has the uid of the owner, because names are reused and labels do not prove ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -35,7 +35,7 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of a few hundred bytes; an object has 5 to 20 kB.
+// row is an immutable record of a few hundred bytes. The object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
@@ -52,7 +52,7 @@ func sameRow[T any, R record[T]](a, b R) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// table holds a kind's newest known objects. After gitrollout's write, it returns that state or a newer one.
+// table holds the newest known objects of a kind. After gitrollout's write, it has the written state or a newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is zero for a new row, "is" for a deleted one
@@ -64,7 +64,6 @@ type table[R row] struct {
 	owned map[types.UID]map[key]R
 }
 
-// newTable has a feed for each namespace, or one for the cluster.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -106,7 +105,7 @@ func (t *table[R]) ownedBy(uid types.UID) []R {
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each is an iter.Seq that holds the table's lock.
+// each is an iter.Seq. It holds the table's lock.
 func (t *table[R]) each(yield func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -117,10 +116,10 @@ func (t *table[R]) each(yield func(R) bool) {
 	}
 }
 
-// put stores a row, unless the watch has a newer one or a deletion.
+// put stores a row, unless the watch has a newer row or a deletion.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row read at asOf (resource version), unless the table is newer.
+// take stores a row that was read at the resource version asOf, unless the table is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -135,7 +134,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row missing at asOf (resource version), unless it is newer.
+// drop removes a row that was missing at the resource version asOf, unless the row is newer.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -149,7 +148,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row of the same version without changed.
+// swap replaces a row of the same version, and does not call changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +181,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer is false unless both versions are numbers.
+// newer returns false unless both versions are numbers.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
@@ -201,7 +200,6 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await waits for all feeds, or returns a failed or late feed's error.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

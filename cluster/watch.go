@@ -72,11 +72,12 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// errClosed means a watch closed without a response. After ten retries, client-go returns an empty watch instead.
+// errClosed means that the connection for a watch closed without a response. After ten retries, client-go returns an
+// empty watch instead.
 var errClosed = errors.New("the API server closes connections without a response")
 
-// runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. After the
-// restore of a backup, a watch from the last version, as in client-go, would get no events.
+// runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. client-go
+// would watch from the last version, and get no events after the restore of a backup.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -105,14 +106,14 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			}
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // hide the type, so that the reflector lists again
+				err = errors.New(err.Error()) // without its type, so that the reflector lists again
 			}
 			return w, err
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Most connections recover in milliseconds; later, spare a server that is down.
+		// Most connections recover in milliseconds. Later, do not load a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
@@ -123,8 +124,8 @@ func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.Logger{})
 }
 
-// overloaded reports whether a list would overload the API server. Without etcd, it also returns 429, with
-// "initializing" (k8s.io/apiserver/pkg/storage/cacher), but has no load.
+// overloaded reports whether a list would overload the API server. While etcd is down, the API server also returns 429,
+// with "initializing" (k8s.io/apiserver/pkg/storage/cacher), but has no load.
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

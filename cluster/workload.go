@@ -18,20 +18,21 @@ import (
 
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	described    rollout.Partitioned                     // of a kind that is not built in
-	read         func(rollout.Object) (*workload, error) // without gitrollout's annotations and labels
+	described    rollout.Partitioned                     // description of a kind that is not built in
+	read         func(rollout.Object) (*workload, error) // does not read gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil if the previous entry has the same revisions.
+	// watchRevisions starts the watch of revisions. It is nil if the previous entry watches the same revisions.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, or nil. synced: the spec is seen. revisions: newest first.
+	// current returns the current template's revision, or nil. synced means that the controller has seen the spec.
+	// revisions are sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns a revision's unsorted pods.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-	// finish sets fields of several revisions; may be nil.
+	// finish sets fields that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
-	// inUse reports a revision with pods, or that may get some.
+	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes: each node gets a pod. readPod compares kinds' names, so Kruise's DaemonSets count.
+	// onNodes means that each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets count.
 	onNodes bool
 }
 
@@ -52,27 +53,26 @@ type workload struct {
 	generated      bool   // with rollout.AnnotationGenerated
 
 	number               int    // newest revision; 0 if unknown
-	template             string // the pod template's digest
-	generation, observed int64  // newest, and seen by the controller
-	replicas             int    // desired: spec.replicas, or the nodes
+	template             string // digest of the pod template
+	generation, observed int64  // newest generation, and the generation that the controller has seen
+	replicas             int    // desired pods: spec.replicas or the number of nodes
 	surge                int    // a Deployment's maxSurge, in pods
-	total                int    // status: pods of any revision
-	updated              int    // status: of the current template
+	total                int    // status: number of pods of all revisions
+	updated              int    // status: number of pods of the current template
 	available            int
 	failure              string
-	revised              bool // not paused: a new template gets a ReplicaSet
+	revised              bool // not paused, so a new template gets a ReplicaSet
 
-	// Only with a partition:
+	// These fields are set only with a partition.
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // pods that keep base, and spec.ordinals.start
+	partition, first int    // number of pods that keep base, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
 	strays           int    // see rollout.ObservedWorkload
-	room             bool   // maxUnavailable is set; an API server without the feature drops it
+	room             bool   // maxUnavailable is set; without the feature, the API server drops the field
 	updatedReady     int    // status: ready pods of the current template, or -1
 	unsaid           string // a required, missing status field, or ""
 }
 
-// readWorkload returns nil if the object runs no pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -93,7 +93,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // apps of workloads in Git without an app label
+	owners map[rollout.Workload]string // apps of the workloads in Git that have no app label yet
 	more   []*workloadTable
 }
 
@@ -101,7 +101,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // why the watch fails, or nil
+	unseen    error // the error of the watch, or nil
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -149,7 +149,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why these workloads' state may be outdated, or "": the first failed watch of built-in or their kinds.
+// unseen returns why the state of these workloads may be outdated, or "". This is the first failed watch of built-in
+// kinds or of their kinds.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -175,7 +176,6 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// appOf returns the label's app or, for an unlabelled workload, Observe's.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -251,7 +251,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	})
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch may lag
-	// Complete is as in "kubectl rollout status".
+	// Complete has the same meaning as in "kubectl rollout status".
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -267,7 +267,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a user of the ConfigMap or Secret, or "", including terminating pods, and revisions that may get pods.
+// userOf returns a user of the ConfigMap or Secret, or "". Terminating pods and revisions that may get pods count.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {
