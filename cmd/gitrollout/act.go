@@ -25,7 +25,7 @@ type pushCommand struct {
 	apps   appOptions
 	author string
 	dryRun bool
-	all    bool // also apps that wait for the same shared change
+	all    bool // act also on apps that wait for the same shared change
 }
 
 const aboutSeveral = `
@@ -112,7 +112,7 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 			fmt.Fprintf(&b, "D %s\n", path)
 		case found && !bytes.Equal(old, content):
 			fmt.Fprintf(&b, "M %s\n", path)
-			if o.Again != nil { // edits a user's file
+			if o.Again != nil { // the edit is of a user's file
 				_, hunks, _ := bytes.Cut(diff.Diff("", old, path, content), []byte("+++ "+path+"\n"))
 				b.Write(hunks)
 			}
@@ -122,7 +122,6 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// newAct completes a command that changes a promotion file.
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
 	c, a := &pushCommand{streams: s}, &propose.Action{Verb: verb}
 	c.register(cmd)
@@ -256,7 +255,6 @@ once, and always at least one. The reconciler needs the right to delete pods.`,
 	return cmd
 }
 
-// identity returns the author from --author, the environment or git.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

@@ -54,7 +54,6 @@ type writtenTemplate struct {
 	err  error
 }
 
-// read skips a folder's files that are not YAML, such as charts' templates.
 func (o *templateOptions) read(s streams) (all []writtenTemplate, err error) {
 	if o.file == "-" {
 		data, err := io.ReadAll(s.in)
@@ -96,7 +95,6 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 	return all, nil
 }
 
-// metrics fills in the command line's arguments, and keeps all measurements.
 func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, error) {
 	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
 		Field: func(string) (string, bool) { return "", false }}
@@ -168,7 +166,7 @@ func (o *templateOptions) instantiate(
 	return metrics, slices.Compact(slices.Sorted(slices.Values(declared))), err
 }
 
-// newWorker returns a Worker with the given clock. The Worker connects to the cluster only for Secrets.
+// newWorker returns a Worker with the given clock. It connects to the cluster only for Secrets.
 func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
 	secret := func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		config, err := s.target.config()
@@ -272,7 +270,6 @@ func (c *analysisRun) run(ctx context.Context, name string) error {
 
 func isEndless(m rollout.Metric) bool { return m.Count == 0 && m.ConsecutiveSuccessLimit == 0 }
 
-// measure takes measurements until a verdict or the end of ctx.
 func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	worker, lines := newWorker(ctx, c.streams, time.Now, false), c.out
 	if c.output.format != "" {
@@ -291,7 +288,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 		for _, m := range due {
 			got := worker.Take(ctx, rollout.App{}, m)
 			if ctx.Err() != nil {
-				return nil // a measurement that was interrupted does not count
+				return nil // an interrupted measurement does not count
 			}
 			t.Take(got)
 			text := strings.TrimSpace(got.Value + "  " + got.Message)
@@ -304,7 +301,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	return nil
 }
 
-// verdictCode takes an endless metric that never failed as successful.
+// verdictCode counts a metric without an end that never failed as successful.
 func verdictCode(t *strategies.Trial) exitCode {
 	switch t.Run.Phase {
 	case analysis.Failed, analysis.Errored:

@@ -132,7 +132,7 @@ func TestReplay(t *testing.T) {
 		bad          string // the time from which all requests fail
 		verdict      rollout.AnalysisPhase
 		message      string
-		first, last  string // questions
+		first, last  string // the first and the last query
 		verdictAfter int    // seconds
 	}{
 		"good": {of: release(step(0, 20, 0), step(1, 20, 60), step(2, 40, 120), step(4, 40, 150)), bad: "9", verdict: rollout.AnalysisStopped,
@@ -183,7 +183,7 @@ func TestBacktestSummary(t *testing.T) {
 	compare.Check(t, "4 releases replayed, 2 would have been rejected: 1 of 2 that were rejected, and 1 of 2 others", lines[5])
 }
 
-// TestPowerRefusesTooMuch checks that "analysis power" refuses simulations that take longer than minutes, and simulates others.
+// TestPowerRefusesTooMuch checks that "analysis power" refuses simulations that would take longer than minutes, and runs all others.
 func TestPowerRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

@@ -40,10 +40,10 @@ type replay struct {
 	Commit   string                `json:"commit"`
 	Subject  string                `json:"subject,omitempty"`
 	Started  time.Time             `json:"started"`
-	Outcome  status.Outcome        `json:"outcome"`           // of the release
-	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if it was not replayed
+	Outcome  status.Outcome        `json:"outcome"`           // the release's
+	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // the analysis's; absent if not replayed
 	At       *time.Time            `json:"at,omitempty"`
-	Message  string                `json:"message,omitempty"` // the verdict's reason, or why there is none
+	Message  string                `json:"message,omitempty"` // the verdict's reason, or the reason why there is none
 
 	past status.Past
 }
@@ -108,7 +108,6 @@ func (c *backtestCommand) run(ctx context.Context, name string, apps []string) e
 	return c.output.show(c.streams, out, out.String)
 }
 
-// momentOf parses a time, a day, or a duration before now.
 func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -122,7 +121,6 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }
 
-// releases returns staged releases that began in a period, one entry for each workload.
 func (c *backtestCommand) releases(
 	ctx context.Context, w *console.Session, apps []string, from, to time.Time,
 ) (all []replay, err error) {
@@ -156,7 +154,6 @@ func (c *backtestCommand) releases(
 	return all, nil
 }
 
-// steps returns the steps until the release left the last one, by promotion or rollback.
 func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	for _, t := range r.past.Transitions {
 		p, has := rollout.Find(t.Progress, func(p rollout.Progress) bool { return p.Workload == r.Workload })
@@ -173,7 +170,7 @@ func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	return steps, *r.past.Ended
 }
 
-// replay runs the analysis with a clock that jumps to each measurement.
+// replay runs the analysis with a clock that jumps from measurement to measurement.
 func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollout.Metric) {
 	longest := slices.Max(rollout.Mapped(metrics, func(m rollout.Metric) time.Duration { return m.Interval }))
 	steps, ended := r.steps()
@@ -192,7 +189,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		return
 	}
 	worker := newWorker(ctx, c.streams, func() time.Time { return clock }, true)
-	at, before := first, 0 // the weight before the step
+	at, before := first, 0 // the previous step's weight
 	for _, p := range steps[:first] {
 		before = p.Weight
 	}
@@ -228,7 +225,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 
 func (b backtest) String() string {
 	var text strings.Builder
-	n := map[[2]bool]int{} // replayed releases: whether the release would have been rejected, and was rejected
+	n := map[[2]bool]int{} // number of releases by [rejected in the replay, rejected then]
 	for _, r := range b.Releases {
 		says := cmp.Or(string(r.Verdict), "not replayed")
 		isBad := r.Verdict == analysis.Failed || r.Verdict == analysis.Errored

@@ -24,17 +24,16 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// nowTimeout limits --now, as progressDeadlineSeconds does by default.
+// nowTimeout limits --now. It equals the default progressDeadlineSeconds.
 const nowTimeout = 10 * time.Minute
 
 type breakGlass struct {
 	streams
 	on, now bool
-	open    []string // apps that --now has still to roll back
+	open    []string // apps that --now must still roll back
 	failed  error
 }
 
-// register adds the flags. Without --break-glass, abort pushes to Git.
 func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	push := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -46,7 +45,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		case len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run"):
 			return usagef("--break-glass takes names of apps, and neither --selector nor --dry-run")
 		case *reason == "":
-			return usagef("--break-glass needs --reason, which Git records when it answers")
+			return usagef("--break-glass needs --reason; the reason is recorded when Git answers")
 		}
 		return g.abort(cmd.Context(), slices.Compact(slices.Sorted(slices.Values(args))), *reason)
 	}
@@ -80,7 +79,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	}
 	api := cluster.Annotator{Client: w.Client}
 	by, err := api.User(ctx)
-	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // NotFound before Kubernetes 1.28
+	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // NotFound: before Kubernetes 1.28
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {
@@ -101,7 +100,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 }
 
 // connect connects to the cluster. With --now, it also reads the clone, and fails if a reconciler holds the Lease. A
-// reconciler that runs unnoticed makes the same decision.
+// reconciler without a Lease would make the same decisions.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -131,7 +130,6 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	return w, err
 }
 
-// checkClone fails if the clone is too old or incomplete for a rollback.
 func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) error {
 	s, err := w.States.Of(a.App)
 	stable := s.Stable
@@ -154,8 +152,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns workloads that may have a release in flight: with a status (waiting at a step), else with pods in
-// replacement, else all. It omits experiments' Deployments, which a rollback deletes.
+// inFlight returns workloads that may have a release in flight: workloads with a status (waiting at a step), or else
+// workloads that replace pods, or else all. It omits experiments' Deployments, because a rollback deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
@@ -179,7 +177,7 @@ func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) 
 	return all, nil
 }
 
-// rollBack runs passes over a clone that record nothing, so no release advances.
+// rollBack runs reconciler passes over a clone. They record nothing, so no release can advance.
 func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []string) error {
 	ctx, stop := context.WithTimeout(ctx, nowTimeout)
 	defer stop()
@@ -207,7 +205,6 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	}
 }
 
-// tell follows the rollbacks. After an error that a retry may solve, it waits for the next pass.
 func (g *breakGlass) tell(r report.Report) {
 	for _, a := range r.Apps {
 		name, d, text := a.Input.App.Name, a.Decision, "not rolled back"

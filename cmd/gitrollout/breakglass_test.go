@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestEndOfAbortNow checks which report of a pass ends "abort --now" for its app, and with which error. The rollback by the clone is not
-// recorded (Input.Pending), or the clone's record has it already.
+// TestEndOfAbortNow checks which report of a pass ends "abort --now" for its app, and with which error. Either the rollback from the clone
+// is not recorded yet (Input.Pending), or the clone's record has the rollback already.
 func TestEndOfAbortNow(t *testing.T) {
 	t.Parallel()
 	route := rollout.Ref{Kind: "HTTPRoute", Namespace: "shop", Name: "web"}

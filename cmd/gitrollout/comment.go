@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 )
 
-// post comments on the CI job's pull request. Without the right, post only warns.
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion returns an empty list without Git, and prints no error.
 func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)

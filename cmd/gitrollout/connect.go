@@ -14,14 +14,13 @@ import (
 
 const connectTimeout = 15 * time.Second
 
-// connect sets a session's client, which calls "changed" for each app with changed objects until ctx ends. connect
-// fails for another uid or an unreachable cluster.
+// connect sets a session's client. Until ctx ends, the client calls changed for each app whose objects change. connect
+// fails if the cluster is unreachable or has another uid.
 func connect(ctx context.Context, w *console.Session, changed func(app string), s streams) (err error) {
 	w.Client, err = watchCluster(ctx, optionsOf(w, s.target, changed), s)
 	return err
 }
 
-// limit restricts reads to an app's namespaces, unless --namespaces is set.
 func (o *clusterOptions) limit(w *console.Session, name string) error {
 	app, err := w.App(name)
 	if err == nil && len(o.namespaces) == 0 {
@@ -34,7 +33,6 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client with synced caches. It fails if o.UID is set and differs.
 func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := s.target.config()
 	if err != nil {
@@ -77,7 +75,7 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	return server, withCode(exitCluster, err)
 }
 
-// lookAt connects for reads. Without rights, it reads fewer namespaces and checks no uid.
+// lookAt connects for reads. If rights are missing, it reads fewer namespaces and does not check the uid.
 func lookAt(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
 	err := connect(ctx, w, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -88,9 +86,9 @@ func lookAt(ctx context.Context, w *console.Session, changed func(app string), s
 		names = console.Namespaces(w.Apps, w.States)
 	}
 	if own, _, failed := s.target.kubectl().Namespace(); len(names) == 0 && failed == nil {
-		names = []string{own} // of the kubeconfig's context
+		names = []string{own} // the namespace of the kubeconfig's context
 	}
-	config, _ := s.target.config() // connect has read it
+	config, _ := s.target.config() // cannot fail after connect
 	o := optionsOf(w, s.target, changed)
 	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
 	client, failed := watchCluster(ctx, o, s)
@@ -102,7 +100,7 @@ func lookAt(ctx context.Context, w *console.Session, changed func(app string), s
 	return nil
 }
 
-// tryConnect is for commands that also work without a cluster. It fails only for an invalid --context.
+// tryConnect connects for commands that also work without a cluster. It fails only for an invalid --context.
 func tryConnect(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
 	if _, err := s.target.config(); err != nil && s.target.context != "" {
 		return err

@@ -26,7 +26,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is reachable only from this machine or by a port-forward.
+// dashAddress is a loopback address, so other machines need a port-forward.
 const dashAddress = "127.0.0.1:3100"
 
 type dashOptions struct {
@@ -266,7 +266,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. Without Git, it keeps the last data and adds a note.
+// follow updates the board until ctx ends. If Git is unreachable, it keeps the last data and adds a note.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -293,7 +293,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			return fmt.Errorf("serve the dashboard: %w", err)
 		case <-time.After(c.every):
 		case <-changed:
-			if !sleep(ctx, 200*time.Millisecond) { // show further changes together
+			if !sleep(ctx, 200*time.Millisecond) { // to show several changes together
 				return nil
 			}
 		}
@@ -307,7 +307,6 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// startDashboard serves a reconciler's dashboard until stop. A failure is only a warning.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	if o.address == "" {
 		return func() {}, nil

@@ -121,13 +121,12 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // the session has read them, so err is nil
+	if options, err := c.source.options(); err == nil { // err is nil, because the session has read the options
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g
 }
 
-// cluster needs w nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	if server, err := cluster.NewDryRunner(config); err == nil {

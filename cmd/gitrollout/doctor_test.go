@@ -281,7 +281,8 @@ func TestDoctorRights(t *testing.T) {
 	t.Errorf("with all that the fixes say: %+v %+v", found["cluster.rights"], found["cluster.uid"])
 }
 
-// TestDoctorSecrets checks the finding about Secrets that the analyses of an app use: a missing one, an unlabelled one, and a usable one.
+// TestDoctorSecrets checks the finding about Secrets that the analyses of an app use: a missing Secret, a Secret without the label, and a
+// usable Secret.
 func TestDoctorSecrets(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure election, which only saves work: Git refuses a second writer's pushes.
+// electOptions configure leader election. Election only saves work, because Git refuses a second writer's pushes.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The defaults are kube-controller-manager's.
+	// Their defaults are kube-controller-manager's.
 	lease, renew, retry time.Duration
 }
 
@@ -33,8 +33,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// identity names this process after the host or pod. With election, the process stops if another takes over, and the
-// name gets a random suffix, because replicas may share a host.
+// identity returns this process's name: the host or pod. With election, the process stops if another takes over. The
+// name then has a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -48,7 +48,6 @@ func hostname() string {
 	return cmp.Or(name, "gitrollout")
 }
 
-// ownNamespace returns the pod's namespace, or else its argument.
 func ownNamespace(otherwise string) string {
 	own, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err == nil && len(own) > 0 {
@@ -57,10 +56,9 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's own namespace, which no app may use.
+// protected returns gitrollout's own namespace, where no app may have objects.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work once this process holds the Lease; without election, immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -25,17 +25,16 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// These are from "gitrollout status"; exitHeld also from "once", and exitNotYet from "abort --now". "analysis run"
-	// returns exitNotYet after its time and exitHeld if inconclusive.
+	// "gitrollout status" returns these codes. "once" also returns exitHeld, and "abort --now" exitNotYet. "analysis
+	// run" returns exitNotYet after its time limit, and exitHeld if inconclusive.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
 
-	// exitChanges is from "gitrollout plan --exit-code".
 	exitChanges exitCode = 10
 )
 
-// failure is an error with an exit code. err is nil if already reported.
+// failure is an error with an exit code. If the error is already printed, err is nil.
 type failure struct {
 	code exitCode
 	err  error
@@ -61,7 +60,6 @@ func withCode(code exitCode, err error) error {
 	return &failure{code: code, err: err}
 }
 
-// silentIf returns a failure that is already reported, or nil.
 func silentIf(failed bool, code exitCode) error {
 	if !failed {
 		return nil
@@ -69,7 +67,7 @@ func silentIf(failed bool, code exitCode) error {
 	return &failure{code: code}
 }
 
-// codeOf returns an error's exit code. Equal codes need the same reaction.
+// codeOf returns an error's exit code. Errors with the same code need the same reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var refused *cluster.Error

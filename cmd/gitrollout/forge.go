@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns the forge's worker, without effect if no forge is known.
+// newForge returns the forge's worker. If no forge is known, the worker does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -27,7 +27,6 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// logged returns a function that logs problems as warnings, and other work at a level.
 func logged(log *slog.Logger, who string, level slog.Level) func(problem error, done string) {
 	return func(problem error, done string) {
 		if problem != nil {
@@ -38,8 +37,8 @@ func logged(log *slog.Logger, who string, level slog.Level) func(problem error, 
 	}
 }
 
-// forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence
-// over Git's token.
+// forgeToken returns a function that returns a token for one request, because tokens expire. GITROLLOUT_FORGE_TOKEN has
+// precedence over Git's token.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -74,7 +73,6 @@ func (o *hookOptions) secret() (secret string, err error) {
 	return string(text), nil
 }
 
-// listen returns a listener for webhooks and their secret, or nil without an address.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil
@@ -94,7 +92,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // any Host header: requests are signed
+	stop = serve.On(listener, serve.Options{ // allows each Host header, because requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

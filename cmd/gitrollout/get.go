@@ -25,8 +25,8 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	selector    string // only for list
-	// draw formats a listing. single: the user named one app.
+	selector    string // for list
+	// draw formats a listing. single means that the user named one app.
 	draw   func(l status.Listing, single bool, k terminal.Look) string
 	filter *terminal.Filter // selects and sorts apps; nil for get
 }
@@ -86,7 +86,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.every < 100*time.Millisecond {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
-	c.args = args // nil for list, whose arguments are patterns
+	c.args = args // nil for list, because its arguments are patterns
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -117,7 +117,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
-// missing fails if arguments match no app of an unfiltered listing.
+// missing fails if an argument of list matches no app. For get, the filter is nil.
 func (c *lookCommand) missing(l status.Listing) error {
 	if c.filter == nil {
 		return nil

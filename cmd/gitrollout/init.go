@@ -123,7 +123,6 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function that prints progress, at most every 2 seconds.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {

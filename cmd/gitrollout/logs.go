@@ -117,7 +117,8 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 	return t.readPods(ctx, pods)
 }
 
-// open returns a viewer and a client for the app's namespaces. Without Git, the viewer reads only the cluster.
+// open returns a viewer and a client for the app's namespaces. If Git is unreachable, the viewer reads only the
+// cluster.
 func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewer, *cluster.Client, error) {
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
@@ -142,6 +143,6 @@ func (c *logsCommand) note(text string) { _, _ = io.WriteString(c.err, terminal.
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // an unread signal is enough
+	default: // one unread signal is enough
 	}
 }

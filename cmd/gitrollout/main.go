@@ -1,11 +1,11 @@
-// Command gitrollout is the reconciler of a cluster, and the commands for users and CI systems, one per file. Only this
-// package wires the other packages together. Only the packages main and reconciler write to the log.
+// Command gitrollout is the reconciler of a cluster, and the commands for users and CI systems. Each command has a
+// file. Only this package wires the other packages together. Only the packages main and reconciler write to the log.
 package main
 
 import (
 	"context"
 	"os"
-	_ "time/tzdata" // for release windows; a container image may lack the database
+	_ "time/tzdata" // for release windows, because a container image may lack the database
 )
 
 func main() {

@@ -80,7 +80,7 @@ func (c *notifyTest) run(ctx context.Context) (err error) {
 	if err := service.Send(ctx, serviceDeps(client), r, m); err != nil {
 		return fmt.Errorf("%s (%s): %w", r.Name, r.Service, err)
 	}
-	return c.say(fmt.Sprintf("%s (%s) has taken it: %s", r.Name, r.Service, m.Title))
+	return c.say(fmt.Sprintf("%s (%s) has taken the message: %s", r.Name, r.Service, m.Title))
 }
 
 func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) {
@@ -100,7 +100,6 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message returns a sample for --event, or the receiver's first kind.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)
@@ -113,7 +112,7 @@ func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	r.Apps = nil
 	m, ok, err := notify.MessageFor(r, profile, notify.Sample(c.source.cluster, kind, time.Now()))
 	if err == nil && !ok {
-		err = usagef("--event %s: %s is not told of that", c.event, r.Name)
+		err = usagef("--event %s: %s does not get this event", c.event, r.Name)
 	}
 	return m, err
 }

@@ -28,7 +28,7 @@ type observeOptions struct {
 
 func (o *observeOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// The default is loopback, because metrics contain app names. Common exporters use other ports.
+	// The default is a loopback address, because metrics contain app names. Common exporters use other ports.
 	flags.StringVar(&o.metrics, "metrics-address", "127.0.0.1:8085",
 		"serve /metrics, /healthz and /readyz at `host:port`, \"\" for nowhere")
 	flags.StringVar(&o.pprof, "pprof-address", "",
@@ -38,16 +38,15 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 
 type outside struct {
 	log     *slog.Logger
-	standby bool // leader election: ready without a fetch, because only the leader reads Git
+	standby bool // with leader election, ready without a fetch, because only the leader reads Git
 	metrics atomic.Pointer[metrics.Metrics]
-	hung    atomic.Value // func() string, which describes hung work; nil before attach
+	hung    atomic.Value // a func() string that describes hung work; nil before attach
 	tracing *tracing.Tracing
 	synced  atomic.Bool
-	read    atomic.Bool // Git was fetched, or standby
+	read    atomic.Bool // Git was fetched, or standby is set
 	servers []func()
 }
 
-// open starts the servers. If the default metrics port is in use, it only warns.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -71,7 +70,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof accepts only loopback, because profiles show memory.
+// listenPprof accepts only a loopback address, because profiles contain memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -139,7 +138,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready. Once ready, it stays ready without Git.
+// waiting returns why the process is not ready, or "". A ready process stays ready if Git becomes unreachable.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -196,7 +195,7 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 }
 
 func (l *loop) count(m *metrics.Metrics) {
-	// l.created is replaced if the state branch is renamed.
+	// l.created may change, because the state branch may be renamed.
 	gitStats, kube := func() git.Stats { return l.created.Stats() }, l.client.Stats
 	m.Count("gitrollout_git_requests_total", "", func() float64 { return float64(gitStats().Requests) })
 	m.Count("gitrollout_git_received_bytes_total", "", func() float64 { return float64(gitStats().Received) })
@@ -211,7 +210,7 @@ func (l *loop) count(m *metrics.Metrics) {
 
 func (seen *outside) stop() {
 	if seen.tracing != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // for the last spans
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // to send the last spans
 		defer cancel()
 		if err := seen.tracing.Stop(ctx); err != nil {
 			seen.log.Warn("traces are not sent", "error", fmt.Errorf("the last ones: %w", err))

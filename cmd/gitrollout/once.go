@@ -65,7 +65,6 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits up to a minute for measurements, then calls RunOnce again.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -98,7 +97,6 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error with all apps that are held until a user acts, or nil.
 func (t *transitions) heldApps() error {
 	all := rollout.Mapped(slices.Sorted(maps.Keys(t.held)), func(app string) error {
 		return fmt.Errorf("app %s is held: %s", app, t.held[app])

@@ -16,17 +16,16 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	refs    string           // git.Options.Refs
+	refs    string           // see git.Options.Refs
 	named   string           // "--repo … --cluster …" as set, for commands to copy
 	author  string           // the reconciler's "Name <address>", or ""
-	who     rollout.Identity // of pushed commits; zero for gitrollout itself
-	keys    *git.Keys        // that a reconciler trusts; nil to check no signatures
+	who     rollout.Identity // author of pushed commits; if zero, gitrollout
+	keys    *git.Keys        // keys that a reconciler trusts; nil: no signatures are checked
 	// Secrets are in files or the environment, not in flags.
 	access     wire.Auth
 	signingKey string
 }
 
-// command adds --repo and --cluster to a suggested command, for users to copy.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -52,7 +51,6 @@ const gitUsers = `abort, analysis backtest, dashboard, dashboard export, diff, d
 hold, list, logs, mcp, notify test, once, plan, promote, remove, render, restart, retry, run,
 set image, state adopt, state compact, state repair, status, sync, undo, validate`
 
-// refuseUnused fails for a global flag that the command does not use, and for a password in --repo.
 func refuseUnused(cmd *cobra.Command, _ []string) error {
 	root := cmd.Root().CommandPath()
 	isUsed := func(user string) bool {
@@ -71,10 +69,9 @@ func refuseUnused(cmd *cobra.Command, _ []string) error {
 	return checkArgument(cmd.Flag("repo").Value.String())
 }
 
-// addGlobal adds o's flags to all commands, whose help refers to options.
 func addGlobal(root *cobra.Command, o *globalOptions) {
 	flags, from, to, access := root.PersistentFlags(), &o.source, &o.target, &o.source.access
-	// Defaults are not from the environment, because --help would show a URL's credentials.
+	// Environment variables are not defaults here, because --help would print a URL's credentials.
 	flags.StringVar(&from.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&from.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&from.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -127,7 +124,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds --author of run and once, which ignore git's user.name.
+// registerAuthor is for run and once, which ignore git's user.name.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+
@@ -151,7 +148,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger uses standard error, because standard output is for data.
+// logger writes to standard error, because standard output is for data.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// outputOption is -o: an allowed format, or "" for text.
 type outputOption struct{ format string }
 
 func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
@@ -40,13 +39,12 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write reports as done whether it printed JSON or YAML.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	switch o.format {
 	case "json":
 		e := json.NewEncoder(s.out)
 		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // keep &&, so that users can copy commands
+		e.SetEscapeHTML(false) // so that users can copy commands with &&
 		return true, e.Encode(v)
 	case "yaml":
 		data, err := yaml.Marshal(v)
@@ -64,7 +62,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf limits the width only on a terminal, so that grep gets complete lines.
+// lookOf limits the width only on a terminal, because grep needs complete lines.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	if columns, _, isTerminal := terminalSize(out); isTerminal {

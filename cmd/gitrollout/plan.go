@@ -103,7 +103,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	}
 	if fleet, err := source.ReadFleet(sides.head); err != nil {
 		return err
-	} else if fleet != nil && c.source.cluster == "" { // the times depend on all stages
+	} else if fleet != nil && c.source.cluster == "" { // times depend on all stages
 		plan.Order(all.Clusters, fleet)
 	}
 	err = c.output.show(c.streams, all, func() string {
@@ -120,7 +120,6 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return cmp.Or(err, silentIf(hasErrors, exitFailed), silentIf(c.exitCode && changes, exitChanges))
 }
 
-// clusters returns the clusters of both sides, or only --cluster.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {

@@ -19,7 +19,7 @@ import (
 )
 
 type planSides struct {
-	local              *adapters.Repository // the working copy's
+	local              *adapters.Repository // the working copy
 	base, head         rollout.Tree
 	baseName, headName string
 }
@@ -50,7 +50,7 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	return s, c.openBase(ctx, s)
 }
 
-// openBase opens the commit at which head left the base branch, from the server if not local.
+// openBase opens the commit at which head left the base branch. If the clone lacks the commit, it reads the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -84,7 +84,7 @@ func (c *planCommand) server(
 	return source.open(ctx, stateBranch, stateRepo)
 }
 
-// record reads a state branch from the server, or else the last fetch. The string names the source.
+// record reads a state branch from the server. If that fails, it reads the last fetch. The string names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {
@@ -115,8 +115,8 @@ func (c *planCommand) record(
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// traffic measures the requests to a workload's serving pods in five minutes, by the workload's compared metrics. Files
-// that are not trusted only give the query: no address, Secret or header.
+// traffic measures the requests to a workload's serving pods in the last five minutes with its metrics that compare. If
+// files are not trusted, only the query is used, without address, Secret and header.
 func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec,
 	isTrusted bool) rollout.AnalysisRun {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -134,14 +134,14 @@ func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout
 	t := strategies.NewTrial(spec.Workload.Name, metrics, strategies.Measure{
 		Workload: spec.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
 	}, began)
-	if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes rates
+	if due, _ := t.Due(time.Now()); hash != "" { // if the hash is unknown, the plan assumes rates
 		for _, m := range due {
 			t.Take(newWorker(ctx, s, time.Now, false).Take(ctx, rollout.App{}, m))
 		}
 	}
 	for _, p := range t.Run.Metrics {
 		if p.Evidence != nil {
-			p.Evidence.Canary = 0 // the same requests as Stable
+			p.Evidence.Canary = 0 // these requests are Stable's
 		} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
 			_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
 		}

@@ -8,13 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kubectl's names for this program: plugin, and shell completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns how the user calls the program, for help and suggestions.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -22,7 +20,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine begins with cobra's completion command for kubectl's completion.
+// commandLine begins with cobra's completion command if kubectl asks for completions.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)

@@ -31,7 +31,6 @@ func (s *share) Set(text string) error {
 
 func (s *share) String() string { return fmt.Sprintf("%.6g%%", 100*float64(*s)) }
 
-// Type names the value in the help.
 func (s *share) Type() string { return "share" }
 
 type powerCommand struct {

@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// removeCommand deletes objects and record of an app that Git no longer lists.
 type removeCommand struct {
 	stateCommand
 	output outputOption
@@ -63,7 +62,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // invalid configuration: the apps are unknown
+		return w.Tip.Behind // the configuration is invalid, so the apps are unknown
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is still an app in Git (%s), so its objects would be created again; first remove it from %s",

@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/render/worker"
 )
 
-// newWorkers returns a pool of render processes without an environment. One process per CPU runs, and at least two, so
-// that a slow app does not block others.
+// newWorkers returns a pool of render processes with an empty environment. There is one process per CPU but at least
+// two, so that a slow app does not delay others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: 10 * time.Minute, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // valid even after an update of the file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // after an error, the process cannot start
+			program, _ = os.Executable() // if it fails, the process cannot start
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
 		cmd.Args[0], cmd.Dir = "gitrollout", "/" // a container image may have no other folder
@@ -38,19 +38,17 @@ func newRenderer(s streams) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer that decrypts files with unlock's data keys.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
 	}
 	s.workers.Unlock = unlock
 	s.workers.Trouble = func(app, cause string, stack []byte) {
-		log.Warn("a process that renders was given up", "app", app, "cause", cause, "stack", string(stack))
+		log.Warn("a render process failed", "app", app, "cause", cause, "stack", string(stack))
 	}
 	return render.New(s.workers)
 }
 
-// newRenderWorker returns render processes' hidden command, whose argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),
@@ -59,8 +57,8 @@ func newRenderWorker(s streams) *cobra.Command {
 			if err != nil {
 				return usagef("%q is not a number of bytes", args[0])
 			}
-			signal.Ignore(os.Interrupt) // Ctrl-C is for the parent, which then ends this process
-			os.Stdout = os.Stderr       // only messages go to the parent
+			signal.Ignore(os.Interrupt) // on Ctrl-C, the parent ends this process
+			os.Stdout = os.Stderr       // standard output is for messages to the parent
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ type streams struct {
 	*globalOptions
 }
 
-// say prints without control characters, which texts from Git may contain.
+// say prints a text without control characters, because texts from Git may contain some.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -142,10 +142,8 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return unknown(cmd, problem, rollout.DidYouMean(args[0], names))
 }
 
-// flagLine matches a flag and its value in cobra's help.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// badFlag adds the command to a flag's error, and similar flags.
 func badFlag(cmd *cobra.Command, err error) error {
 	near := ""
 	if name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --"); isUnknown {
@@ -156,7 +154,6 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return unknown(cmd, fmt.Sprintf("%s: %v", cmd.CommandPath(), err), near)
 }
 
-// unknown returns a usage error. near is a suggestion, or "".
 func unknown(cmd *cobra.Command, problem, near string) error {
 	if near != "" {
 		return usagef("%s; %s See: %s --help", problem, near, cmd.CommandPath())
@@ -164,7 +161,6 @@ func unknown(cmd *cobra.Command, problem, near string) error {
 	return usagef("%s; see: %s --help", problem, cmd.CommandPath())
 }
 
-// atMostOne accepts at most one argument, which errors call name.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

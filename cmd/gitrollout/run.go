@@ -82,7 +82,7 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are in docs/settings.md. run --help omits the global flags among them.
+// mainFlags lists the flags in docs/settings.md. Except global flags, run --help shows only these.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
@@ -105,7 +105,7 @@ func showSettings(cmd *cobra.Command) {
 
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // 30 MiB less garbage is worth the CPU time of a mostly idle process
+		debug.SetGCPercent(50) // saves 30 MiB of garbage; the process is mostly idle
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -159,7 +159,6 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly prints "what" to standard error if do takes two seconds.
 func slowly[T any](s streams, what string, do func() (T, error)) (T, error) {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

@@ -26,7 +26,7 @@ func (o *appOptions) register(cmd *cobra.Command) {
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }
 
-// check refuses an empty selector, as from a script's empty variable.
+// check refuses an empty selector, because a script's variable may be empty.
 func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case o.selector == "" && len(args) == 0:
@@ -38,7 +38,6 @@ func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// pick returns the selected apps, and errors of apps whose labels cannot be read.
 func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string) (
 	names []string, unknown []error, err error,
 ) {
@@ -65,7 +64,6 @@ func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string
 	return names, unknown, nil
 }
 
-// rendered returns the newest render or, if invalid, a recorded commit's.
 func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollout.Render, error) {
 	head := w.Head(app)
 	state, err := w.States.Of(app.Name)
@@ -83,8 +81,8 @@ func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollou
 	return nil, head.Err
 }
 
-// changes returns the apps' changes, and notes for apps without one. If a named app refuses, changes fails; a selector
-// skips the app with a note.
+// changes returns the apps' changes, and a note for each app without a change. If a named app refuses, changes fails.
+// With a selector, changes skips the app with a note.
 func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
 	all []propose.Change, notes []string, err error,
 ) {
@@ -116,7 +114,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isOfOneApp reports whether a selector skips the app. Git's errors concern all.
+// isOfOneApp reports whether an error is about one app, so that a selector can skip the app.
 func isOfOneApp(err error) bool {
 	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

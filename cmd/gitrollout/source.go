@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// resolve sets missing flags from environment, working copy and the only cluster.
+// resolve completes the flags from the environment, the working copy, and the only cluster if there is only one.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	for _, flag := range [][2]string{{" --repo ", o.repo}, {" --cluster ", o.cluster}} {
 		if flag[1] != "" {
@@ -56,7 +56,6 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. For stateBranch "", the configuration names the branch and its repository.
 func (o *sourceOptions) open(ctx context.Context, stateBranch, stateRepo string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -133,7 +132,6 @@ func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth returns credentials of flags and environment, not of the repository's URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := o.access
 	if u, err := url.Parse(a.Proxy); err == nil && u.User != nil {
@@ -144,7 +142,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	return a, err
 }
 
-// checkArgument refuses a password in --repo: all users can read command lines.
+// checkArgument refuses a password in --repo, because all users of the machine can read command lines.
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {
@@ -194,13 +192,12 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 
 type dashActor struct{ *console.Records }
 
-// Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // continue if the user closes the page
+	ctx, cancel := adapters.Outlive(ctx) // so that Act finishes if the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // the commands' text
+		return "", errors.New(message(err)) // the same text as in commands
 	}
 	return said, nil
 }

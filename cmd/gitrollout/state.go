@@ -57,7 +57,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session
 	return w, who, err
 }
 
-// stateChange returns the changed files of the state branch; nil deletes a file.
+// stateChange returns the changed files of the state branch. A nil content deletes a file.
 type stateChange = func(*git.Snapshot) (map[string][]byte, error)
 
 func (c *stateCommand) push(ctx context.Context, w *console.Session, subject string, change stateChange) error {
@@ -150,7 +150,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	was := w.UID
-	w.UID = "" // connect then accepts any cluster
+	w.UID = "" // so that connect accepts any cluster
 	if err := connect(ctx, w, nil, c.streams); err != nil {
 		return err
 	}

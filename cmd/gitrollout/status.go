@@ -22,7 +22,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// statusCommand reports whether a release has reached a goal, by exit code.
 type statusCommand struct {
 	streams
 	output  outputOption
@@ -151,7 +150,6 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	return c.conclude(lines, w, all)
 }
 
-// follow names all unknown apps in its error.
 func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
 	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
@@ -174,8 +172,8 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	return c.readable(all, unknown...)
 }
 
-// readable returns the apps without an error, and prints a line for each other app. Without a selector or Git, it
-// returns the errors.
+// readable returns the apps that can be read. It prints a line for each other app. Without a selector, or if Git is
+// unreachable, it returns the errors.
 func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
 	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)
 	if err := errors.Join(failed...); c.apps.matches == nil || !isOfOneApp(err) {
@@ -190,7 +188,8 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look prints a line for a changed state. The first call sets the goal. After the release, it does nothing.
+// look prints a line if the app's state changed. The first call sets the goal. If the goal has ended, look does
+// nothing.
 func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followed, lines io.Writer) error {
 	if f.ended() {
 		return nil
@@ -212,14 +211,13 @@ func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followe
 	return err
 }
 
-// endings maps endings to exit codes. For several apps, the first in worst counts.
+// endings maps endings to exit codes. For several apps, the exit code is the first in worst.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}
 	worst = []exitCode{exitDegraded, exitHeld, exitNotYet, exitOK}
 )
 
-// conclude prints endings, and returns the worst exit code, or nil.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*followed) error {
 	least := slices.Index(worst, map[bool]exitCode{false: exitOK, true: exitHeld}[c.skipped])
 	for _, f := range all {

@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// syncCommand calls the webhook that makes a reconciler read Git.
 type syncCommand struct {
 	streams
 	hooks   hookOptions
@@ -52,7 +51,7 @@ says how often the reconciler reads Git without a webhook, and ends with exit co
 
 func (c *syncCommand) run(ctx context.Context, apps []string) error {
 	wait := statusCommand{streams: c.streams, wait: true, timeout: time.Minute, every: time.Second, until: "started"}
-	from := c.source // wait.run completes it
+	from := c.source // a copy, because wait.run completes c.source
 	w, err := openWorld(ctx, &from, c.streams)
 	if err != nil {
 		return err

@@ -17,10 +17,10 @@ import (
 const (
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Second
-	// Git is read changeDelay after a change in the cluster, otherwise every gitEvery.
+	// Git is read changeDelay after a change in the cluster, and at least every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// If a pod changes its version, as a promoted canary does, its log starts at most joined ago.
+	// If a pod becomes part of the followed version, as a promoted canary does, its log starts at most joined ago.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -33,15 +33,15 @@ type tailer struct {
 	pods  sync.WaitGroup
 	known map[string]*knownPod // by uid
 
-	mu   sync.Mutex           // for told and the output
-	told map[string]time.Time // last print by problem
+	mu   sync.Mutex           // guards told and the output
+	told map[string]time.Time // by problem: the last print
 }
 
 type knownPod struct {
-	podHash string                // last followed
-	end     func()                // stops the readers and waits; nil without readers
+	podHash string                // the last followed version
+	end     func()                // stops the readers and waits; nil if there are none
 	left    time.Time             // last call of end
-	last    map[string]*time.Time // last printed line's time, by container
+	last    map[string]*time.Time // by container: the time of the last printed line
 }
 
 func sourceName(s cluster.LogSource, containers int) string {
@@ -51,7 +51,6 @@ func sourceName(s cluster.LogSource, containers int) string {
 	return s.Pod + " " + s.Container
 }
 
-// printError is a write error, which ends the command.
 type printError struct{ error }
 
 func (t *tailer) printer(p status.VersionPod, source string) func(string) error {
@@ -65,7 +64,6 @@ func (t *tailer) printer(p status.VersionPod, source string) func(string) error 
 	}
 }
 
-// trouble prints a problem that a retry may solve, once within tellAgain.
 func (t *tailer) trouble(err error) {
 	text := err.Error()
 	if e := new(cluster.Error); errors.As(err, &e) {
@@ -79,7 +77,6 @@ func (t *tailer) trouble(err error) {
 	}
 }
 
-// readPods prints containers' logs in turn, also after a failed request.
 func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs error) {
 	for _, p := range pods {
 		sources, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -101,10 +98,9 @@ func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs e
 	return errs
 }
 
-// isFinal reports a missing right or closed output, which makes requests useless.
+// isFinal reports whether an error makes more requests useless: a missing right or a closed output.
 func isFinal(err error) bool { return cluster.IsForbidden(err) || errors.As(err, new(printError)) }
 
-// followPods prints a version's logs until ctx ends. app has the first pods.
 func (t *tailer) followPods(
 	ctx context.Context, view viewer, version status.Version, app status.App, changed <-chan struct{},
 ) error {
@@ -129,8 +125,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update follows new pods, and stops at pods of another version. It keeps pods that app lacks, whose last lines may be
-// unread. `first` is the range of new pods' lines.
+// update follows new pods, and stops at pods that changed to another version. It keeps pods that are not in app,
+// because their last lines may be unread. first is the range of lines of new pods.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -152,8 +148,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow continues after the last printed lines if it followed the pod less than `joined` ago. Otherwise, `first` is
-// the range for container runs that have already begun.
+// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, first selects
+// the lines of runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -172,19 +168,17 @@ func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, f
 	t.pods.Go(running.Wait)
 }
 
-// pause waits for a change, at most gitEvery. It returns false if ctx has ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
 	case <-time.After(gitEvery):
 		return true
-	case <-changed: // more often follow at once
+	case <-changed: // more changes usually follow
 		return sleep(ctx, changeDelay)
 	}
 }
 
-// sleep returns false if ctx ends before d.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -194,7 +188,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sources retries, and returns nil if the pod or ctx has ended.
 func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.LogSource {
 	for wait := firstRetry; ; wait = min(2*wait, maxRetry) {
 		all, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -208,7 +201,6 @@ func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.Log
 	}
 }
 
-// failed ends the command after a final error. It prints others unless ctx has ended.
 func (t *tailer) failed(ctx context.Context, err error) {
 	switch {
 	case isFinal(err):
@@ -218,8 +210,8 @@ func (t *tailer) failed(ctx context.Context, err error) {
 	}
 }
 
-// followContainer prints each run's log until the pod or ctx ends. If the log ends before the run, perhaps by a broken
-// connection, it requests the log again, and skips lines not newer than last.
+// followContainer prints the logs of all runs until the pod or ctx ends. If a log ends before its run, perhaps because
+// the connection broke, it requests the log again. It skips lines up to last.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {
@@ -229,7 +221,7 @@ func (t *tailer) followContainer(
 	}
 	wait, run, complete, exists := firstRetry, s.Run, false, true
 	for exists {
-		if s.Run != run { // a new run, some of whose lines may have been read
+		if s.Run != run { // a new run; some of its lines may be printed already
 			wait, run, complete, r = firstRetry, s.Run, false, further()
 		}
 		if run != "" && !complete {

@@ -20,12 +20,12 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// trustOptions are flags, because an attacker might change settings in Git.
+// trustOptions are flags, because an attacker may change settings in Git.
 type trustOptions struct {
 	git.KeyFiles
 	allowed []string // CIDRs
-	account string   // of apps whose entry has no serviceAccount
-	own     bool     // write with the user's rights, whatever service account an app has
+	account string   // for apps whose entry has no serviceAccount
+	own     bool     // write with the user's rights, even if an app has a service account
 	policy  policyOptions
 }
 
@@ -49,7 +49,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns additional addresses for analyses. open reports invalid ranges.
+// reach returns the additional addresses that analyses may call. open reports invalid ranges.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -70,7 +70,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files at the start, to find errors early. Without them, it returns nil.
+// open reads the key files early, to find errors at the start. If no flag names a file, it returns nil.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -81,7 +81,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, withCode(exitUsage, err)
 }
 
-// stateCheck returns the state branch's check, or nil without --verify-state.
+// stateCheck returns the check of the state branch. Without --verify-state, it is nil.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil
@@ -108,7 +108,6 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
-// check refuses an invalid file, --policy with --policy-ref, and a policy on the users' branch.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -134,7 +133,8 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns functions for the policy and the promotions' approval, each nil if no flag requires it.
+// edges returns the functions that read the policy and approve promotions. Without a flag that requires it, a function
+// is nil.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {
@@ -147,7 +147,7 @@ func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	return policy, approve
 }
 
-// vouchOptions select the parents of signed commits, because a signed commit approves all ancestors.
+// vouchOptions check the ancestors of signed commits, because a signature also approves all ancestors.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -167,7 +167,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.Commits == "" { // if git has none either, the field stays empty
+	if o.keys.Commits == "" { // stays empty if git has no such setting
 		o.keys.Commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -182,7 +182,6 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign opens a session for pushes, with the check for signed commits.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
@@ -197,7 +196,6 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 
 type anyOf []git.Verifier
 
-// Verify implements git.Verifier.
 func (a anyOf) Verify(commit []byte) (who string, err error) {
 	for _, v := range a {
 		if who, err = v.Verify(commit); err == nil {

@@ -109,7 +109,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 }
 
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
-	home, _ := os.UserHomeDir() // without a home folder, no logins
+	home, _ := os.UserHomeDir() // if it fails, there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
 		lines, err := inFolder(dir, func(root *os.Root) ([]string, error) {
@@ -132,7 +132,6 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite implements --from: a folder's remote sources move to vendor.yaml.
 func (c *vendorCommand) rewrite() error {
 	said, err := inFolder(c.from, vendoring.From)
 	if err != nil {
@@ -144,7 +143,6 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from)), "\n"))
 }
 
-// inFolder adds the folder to an InvalidError's File.
 func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -160,7 +158,6 @@ func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error)
 
 const vendorBranch = "gitrollout-vendor"
 
-// propose opens a pull request. The working copy stays unchanged.
 func (c *vendorCommand) propose(ctx context.Context, at string, lines []string) error {
 	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
@@ -196,7 +193,6 @@ func (c *vendorCommand) propose(ctx context.Context, at string, lines []string) 
 	return c.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns the CI job's repository, or else "origin".
 func (c *vendorCommand) forge(ctx context.Context, at string) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", at, "remote", "get-url", "origin")
 	if err != nil {
@@ -223,7 +219,6 @@ func (c *vendorCommand) forge(ctx context.Context, at string) (forge.Options, ro
 	return options, config, err
 }
 
-// configured returns the working copy's first forge, or the zero value.
 func configured(ctx context.Context, at string) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", at, "rev-parse", "--show-toplevel")
 	if err != nil {

@@ -17,7 +17,7 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// The linker sets these in a release. Other builds use Go's build information.
+// The linker sets released and commit in a release. Other builds use Go's build information.
 var released, commit string
 
 func versionOf() versionInfo {

@@ -17,21 +17,19 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher redraws a listing on a terminal, or else prints changes.
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{}  // by the cluster
-	resized <-chan os.Signal // by the terminal
+	changed <-chan struct{}  // signals changes in the cluster
+	resized <-chan os.Signal // signals a new size of the terminal
 
 	screen  terminal.Screen
 	news    terminal.News
-	seen    status.Listing // without an error
+	seen    status.Listing // the last listing without an error
 	looked  time.Time
 	trouble string // why the last refresh failed, or ""
 }
 
-// follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	resized, stop := resizes()
@@ -60,7 +58,7 @@ func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struc
 		}
 		f.trouble, f.looked = "", time.Now()
 		if _, err := v.Refresh(ctx); err != nil {
-			f.trouble = "as of the last look that worked: " + err.Error()
+			f.trouble = "as of the last successful refresh: " + err.Error()
 		}
 	}
 }
@@ -74,10 +72,10 @@ func (f *watcher) look(ctx context.Context) error {
 		return f.missing(now)
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // nothing was read yet, or the app no longer exists
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // there is no listing yet, or the app no longer exists
 		return err
 	default:
-		f.trouble = "as of the last look that worked: " + err.Error()
+		f.trouble = "as of the last successful refresh: " + err.Error()
 	}
 	if f.trouble != "" {
 		f.seen.SetNote(f.trouble)
@@ -99,7 +97,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for a refresh, a change or a resize; on a terminal at most 1 second.
+// pause waits for a refresh, a change or a resize. On a terminal, it waits at most 1 second.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {
@@ -111,20 +109,16 @@ func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	case <-time.After(every):
 	case <-f.resized:
 	case <-f.changed:
-		return sleep(ctx, 100*time.Millisecond) // show further changes together
+		return sleep(ctx, 100*time.Millisecond) // to show several changes together
 	}
 	return true
 }
 
-// viewer reads Git, the cluster or both, or a dashboard.
 type viewer interface {
-	// Listing returns the status of args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
-	// Refresh reads again, for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the flags' viewer. Without Git, it reads only the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -162,19 +156,18 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, changed, c.streams)
 }
 
-// measuredView adds a dashboard's measurements that are not in Git yet.
+// measuredView adds measurements that are not in Git yet. These are from the dashboard on this machine.
 type measuredView struct {
 	viewer
 	page string
 }
 
-// Listing implements viewer.
 func (v measuredView) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	l, err := v.viewer.Listing(ctx, args, now)
 	if err != nil || len(args) != 1 || l.Apps[0].Release == nil || len(l.Apps[0].Analyses) == 0 {
 		return l, err
 	}
-	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen, and never respond
+	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen on the port and never respond
 	defer stop()
 	page, err := dashboard.NewClient(v.page, args)
 	if err == nil {
@@ -207,20 +200,18 @@ type serverView struct {
 	args []string
 }
 
-// Refresh implements viewer.
 func (v *serverView) Refresh(ctx context.Context) (bool, error) {
 	changed, err := v.Client.Refresh(ctx)
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return changed, err
 	}
-	names, _ := v.Names(ctx) // without names, nothing is suggested
+	names, _ := v.Names(ctx) // if it fails, nothing is suggested
 	if near := rollout.DidYouMean(v.args[0], names); near != "" {
 		err = fmt.Errorf("%w; %s", err, near)
 	}
 	return false, &failure{code: exitFailed, err: err}
 }
 
-// Listing implements viewer.
 func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listing, error) {
 	return v.Client.Listing(), nil
 }

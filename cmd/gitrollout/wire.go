@@ -35,7 +35,7 @@ type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
 	remote   string // without credentials
-	server   string // the Kubernetes API's address
+	server   string // the API server's address
 	kube     *rest.Config
 	stop     context.CancelFunc
 	client   *cluster.Client
@@ -66,13 +66,13 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer has a reconciler's name in records, and when it stops.
+// writer has a reconciler's name in records, and tells when the reconciler stops.
 type writer struct {
 	id        string
 	exclusive bool     // stop if another writer takes over
 	ends      bool     // stop after one pass
-	uid       string   // the cluster's on the state branch, if known
-	only      []string // if set, roll these apps back from a clone, and record nothing
+	uid       string   // the cluster's uid on the state branch, if known
+	only      []string // if set, only roll these apps back, without a record
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
@@ -104,7 +104,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The pass in progress needs watches after ctx ends.
+	// After ctx ends, the pass in progress still needs watches.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.notifier = newNotifier(l, who.id, log)
@@ -135,7 +135,6 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// ready checks flags, and returns the completed source and Git's options.
 func (o sourceOptions) ready(ctx context.Context, keys trustOptions, s streams) (sourceOptions, git.Options, error) {
 	trusted, err := keys.open()
 	switch {
@@ -172,7 +171,6 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// config returns the kubeconfig's configuration, or else the service account's.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -209,8 +207,8 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets returns a function that reads a Secret. Namespace "" is gitrollout's own. In another namespace, a Secret
-// needs label = "true", unless label is "".
+// ownSecrets returns a function that reads a Secret. Namespace "" means gitrollout's own. Secrets in other namespaces
+// need label = "true", unless label is "".
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {
@@ -220,7 +218,6 @@ func ownSecrets(client *cluster.Client, label string) func(context.Context, stri
 	}
 }
 
-// newNotifier uses its own connection to Git.
 func newNotifier(l *loop, writer string, log *slog.Logger) *worker.Worker {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // cannot fail
