@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOtherBranches reads branches of other clusters: with one request while no branch moves, and with the changed files of a
-// moved branch. A missing or deleted branch has no head. A branch whose name begins with another branch's name is not mixed up.
+// TestOtherBranches reads branches of other clusters. While no branch moves, one request suffices. If a branch has moved, only its changed
+// files are received. A missing or deleted branch has no head. A branch whose name begins with another branch's name is not mixed up.
 func TestOtherBranches(t *testing.T) {
 	for name, options := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot returns a snapshot of a commit, and fetches a missing one by id. Errors: ErrNotFound (also fs.ErrNotExist),
-// ErrAuth, ErrUnreachable.
+// Snapshot returns a snapshot of a commit. It fetches a missing commit by id. Errors: ErrNotFound (also
+// fs.ErrNotExist), ErrAuth, ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 }
 
 // Bring fetches missing commits, with one request if the server has all. It returns the commits that the server does
-// not send. Errors: ErrAuth, ErrUnreachable.
+// not have. Errors: ErrAuth, ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -88,7 +88,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches each commit that the server sends. If any is missing, git refuses the request and names only one.
+// bringByID fetches all commits that the server has. If one is missing, git refuses the request and names only that
+// commit.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -109,7 +110,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server refuses commits on no branch without naming them, so fetch each half separately.
+	// The server refuses commits that are on no branch without naming them, so each half is fetched separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -120,7 +121,6 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none. v2 means protocol version 2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2, r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has; all, if the server cannot tell.
+// thoseThere returns the commits that the server has. If the server cannot tell, it returns all commits.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -150,7 +150,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory fetches the branches' whole history, because some servers refuse requests by id.
+// bringByHistory fetches the branches' whole history. Some servers refuse requests by id.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ type Change struct {
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, links and submodules below dir ("" for the root) that differ, sorted by path element.
-// Skipping equal directories takes 2 ms for 5,000 apps (go-git's DiffTree 800 ms).
+// Changes lists the files, links and submodules below dir ("" for the root) that differ, sorted by path element. It
+// skips equal directories, so 5,000 apps take 2 ms (with go-git's DiffTree, 800 ms).
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -38,7 +38,6 @@ type differ struct {
 	changes  []Change
 }
 
-// pair takes an entry with mode 0 as missing.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil
@@ -58,7 +57,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns the entries of a directory. Otherwise, side stores e in leaf.
+// side returns a directory's entries, or sets leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

@@ -13,7 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Each kind has a lane, so that a hanging operation delays only its kind.
+// lane admits one network operation at a time. Each kind of operation has a lane, so a hanging operation delays only
+// its kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
@@ -36,7 +37,7 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up all branches with one request, and downloads new heads except proposals with another. If no key
+// Fetch looks up all branches with one request, and downloads new heads, except of proposals, with another. If no key
 // accepts the newest commit, Main is an older accepted one. If the configuration in Git renames the state branch, Fetch
 // looks up again. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (heads rollout.Heads, err error) {
@@ -117,7 +118,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores a lookup's heads, except of branches with a push above before.
+// update downloads and stores the heads of a lookup. It skips branches with a newer push than number before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -145,9 +146,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits in up to three attempts. The first claims the heads with all history, so files may be missing
-// after a revert; it needs an older head of each branch (ahead). The second names only the heads (80 ms of the server's
-// CPU at 5,000 folders), the third nothing.
+// bring downloads commits in up to three attempts. The first claims the heads with all history, and needs an older head
+// of each branch (ahead). After a revert, files may then be missing. The second claims only the heads (80 ms of the
+// server's CPU at 5,000 folders), and the third claims nothing.
 func (r *Repo) bring(
 	ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool, also ...string,
 ) error {
@@ -180,7 +181,7 @@ func (r *Repo) bring(
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // commits between heads may lack files: do not keep them
+	if q.Between() { // commits between heads may lack files, so they are not kept
 		into = newStore()
 		into.under = st
 	}

@@ -10,16 +10,16 @@ import (
 )
 
 type followed struct {
-	configured string // the last commit with read configuration
+	configured string // the last commit whose configuration was read
 
 	judged  string // the last checked head, and the keys' version
 	trusted string // the last accepted head, or ""
 	refused *rollout.Refusal
-	base    string // read instead of a refused head
+	base    string // the commit that is read instead of a refused head
 }
 
-// judge checks heads.Main's signature. If refused, judge sets heads.Refused, and Main to the last accepted head. After
-// a restart, Main is the newest signed commit, used only for the configuration.
+// judge checks the signature of heads.Main. If the signature is refused, judge sets heads.Refused, and sets Main to the
+// last accepted head. After a restart, Main is the newest signed commit, and only its configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -65,8 +65,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch and its repository from a commit's configuration. Other code reports a
-// missing or invalid configuration.
+// followStateBranch reads the state branch and its repository from a commit's configuration. A missing or invalid
+// configuration is reported elsewhere.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -87,8 +87,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve returns the signer of the commit or merge that introduced a promotion file. An error with
-// *rollout.InvalidError means no accepted signature; after others, the signer is unknown.
+// Approve returns the signer of the commit or merge that introduced a promotion file. If no signature is accepted, the
+// error wraps *rollout.InvalidError. After other errors, the signer is unknown.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -12,21 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved means a missing or refused signature.
+// ErrUnapproved means that a signature is missing or refused.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are the commits that Introducer and Merge fetch in turn. 50 nearly always suffice.
+// depths are the numbers of commits that Introducer and Merge fetch in turn. 50 nearly always suffice.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// Log calls visit for a commit and its ancestors along first parents, until visit returns false or for limit commits.
-// whole: visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's own.
+// Log calls visit for a commit and its ancestors along first parents. It stops after limit commits, or if visit returns
+// false. whole means that visit saw all commits back to a root. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and
+// visit's own.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
 	next, visited := commit, 0
-	// A factor of about five keeps downloads small and requests few.
+	// A factor of about five keeps the downloads small and the requests few.
 	for _, d := range []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000} {
 		st, err := r.history(ctx, commit, max(min(d, wire.Depth(limit)), wire.Shallow))
 		if err != nil {
@@ -56,7 +57,7 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits from `after` to upTo along first parents, oldest first, both included. If `after` is "", the
+// Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
 // list begins with an empty snapshot and the root. Errors: ErrNotFound (over maxDepth back), ErrAuth, ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, err error) {
 	there := false
@@ -76,8 +77,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, 
 	return line, nil
 }
 
-// LastSigned returns the newest accepted commit along first parents. Errors: ErrUnapproved if a thousand commits have
-// none, ErrNotFound, ErrAuth, ErrUnreachable.
+// LastSigned returns the newest accepted commit along first parents. Errors: ErrUnapproved if none of a thousand
+// commits is accepted, ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -136,7 +137,6 @@ func deepen(ctx context.Context, r *Repo, st *store, id plumbing.Hash, d wire.De
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
-	// An interrupted download may have left out files.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -174,7 +174,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 		switch {
 		case w.seen[s.commit.ID]:
 			return "", fmt.Errorf("%w: commit %s", ErrUnapproved, s.commit.Short())
-		case len(w.seen) > 20*maxDepth: // merges give several commits at each depth
+		case len(w.seen) > 20*maxDepth: // with merges, each depth has several commits
 			return "", errShallow
 		}
 		w.seen[s.commit.ID] = true
@@ -193,7 +193,6 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The recursion is shallow, as merges are rare.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -203,7 +202,6 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents with this entry at w.path. first: the first parent has the entry.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)
@@ -225,7 +223,7 @@ func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot
 	return having, first, nil
 }
 
-// Recorded lists the commits after `after` up to upTo, oldest first, with their changed app states, if readable.
+// Recorded lists the commits after `after` up to upTo, oldest first, with the app states that they change, if readable.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) (all []rollout.StateCommit, err error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds n empty commits to main. CommitNothing takes one process for all commits, but cannot sign.
+// other adds n empty commits to main. CommitNothing needs only one process for all commits, but cannot sign.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)

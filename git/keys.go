@@ -10,16 +10,17 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of accepted keys (allowed_signers; Keyring: OpenPGP). "" disables a check.
+// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). If a path is "", the
+// signatures are not checked.
 type KeyFiles struct {
-	Commits   string // must sign the users' branch's commits
-	Keyring   string // OpenPGP keys for the same; a key in either file suffices
-	Promoters string // must sign a promotion file's commit or merge
-	State     string // must sign the state branch's newest commit
-	Fleet     string // must sign other clusters' state branches; the principals are clusters
+	Commits   string // keys that must sign the users' branch's commits
+	Keyring   string // OpenPGP keys for the same commits; a key in either file suffices
+	Promoters string // keys that must sign a promotion file's commit or merge
+	State     string // keys that must sign the state branch's newest commit
+	Fleet     string // keys that must sign other clusters' state branches; principals are clusters
 }
 
-// Keys holds the keys, which each Fetch reads again. Keys is safe for concurrent use.
+// Keys holds the accepted keys. Each Fetch reads the files again. Keys is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -29,7 +30,7 @@ type Keys struct {
 // Accepted has the keys for the users' branch, promotion files, the state branch, and other clusters' state branches.
 type Accepted struct{ Commits, Promoters, State, Fleet sign.Policy }
 
-// OpenKeys reads the files, because an error must prevent the start. It returns nil without paths.
+// OpenKeys reads the files at the start, because an error must prevent the start. Without paths, it returns nil.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -38,7 +39,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read parses changed files. After an error, the last keys stay in force.
+// Read parses changed files. After an error, the previous keys stay in use.
 func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
@@ -63,7 +64,7 @@ func (k *Keys) Read() error {
 	return err
 }
 
-// Version changes with the accepted keys.
+// Version returns a text that changes with the accepted keys.
 func (k *Keys) Version() string {
 	_, reads := k.accepted.Last()
 	return strconv.Itoa(reads)
@@ -83,7 +84,7 @@ func (k *Keys) Accepted() Accepted {
 	return a
 }
 
-// Signer signs with the key in a file, which it reads for each commit and parses after a change.
+// Signer signs with the key in a file. It reads the file for each commit, and parses it after a change.
 type Signer struct {
 	File       string
 	Passphrase string
@@ -91,7 +92,7 @@ type Signer struct {
 	key wire.Parsed[*sign.Key]
 }
 
-// Read returns the key, or why it cannot be used.
+// Read returns the key, or the reason why it cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	files := []wire.File{{Purpose: "signing key", Name: s.File}}
 	return s.key.Read(files, func(data [][]byte, _ *sign.Key) (*sign.Key, error) {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict; for other
-// commits, the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes of a commit with one parent, and whether they apply to `onto` without a conflict. For other
+// commits, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // without the parent on the server, onto has no such ancestor
+		return rollout.Merge{}, nil // the server lacks the parent, so it is no ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick sets Clean if all changes are files, and target equals base at each path.
+// pick sets Clean if all changes are of files, and target has the same entry as base at each path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -60,7 +60,6 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends reports whether from is an ancestor, at most a thousand commits back.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -76,8 +75,8 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A commit's id hashes its
-// parents, so a server cannot forge ancestors. Commits that a response omits are outside. Errors: ErrNotFound.
+// Outside returns the commits in `of` that are neither commit nor one of its ancestors. A commit's id hashes its
+// parents' ids, so a server cannot forge ancestors. Commits that a response omits are outside. Errors: ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -100,7 +99,6 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history, without files if the server supports filters.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -121,7 +119,6 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought. whole is false if parents are unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}

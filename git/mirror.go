@@ -13,30 +13,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds heads and objects, without I/O. Copies of a Repo share one.
+// mirror holds heads and objects. It does no I/O. Copies of a Repo share a mirror.
 type mirror struct {
 	cluster string // "" without proposals
 	refs    string
 
 	mu        sync.Mutex
 	stateRef  string           // short name
-	stateAt   *Repo            // has the state branch; nil: the users' repository
+	stateAt   *Repo            // repository of the state branch; nil: the users' repository
 	twins     map[string]*Repo // by URL
 	policyRef string           // short name, or ""
 	branch    string           // short name; "" until the server sent its default
 	store     *store
 	live      int64                             // size of the store after renew
-	downloads int                               // in progress
+	downloads int                               // number in progress
 	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
-	arrived   int                               // successful pushes
+	arrived   int                               // number of successful pushes
 	pushed    map[string]pushed                 // by branch; the last lookup may not show these pushes
-	uses      int                               // reads of commits that are not heads
-	recent    map[plumbing.Hash]int             // the last read (uses) by commit
-	gone      map[plumbing.Hash]string          // heads.Main when the server lacked the commit
+	uses      int                               // number of reads of commits that are not heads
+	recent    map[plumbing.Hash]int             // by commit: uses at its last read
+	gone      map[plumbing.Hash]string          // by missing commit: heads.Main when the server lacked it
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the recently read commits that renew keeps besides the heads: 1,000 commits with 40 KB trees.
+// recentBytes limits the recently read commits that renew keeps besides the heads. It suffices for 1,000 commits with
+// 40 KB trees.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -66,14 +67,14 @@ func (m *mirror) Branch() string {
 	return m.branch
 }
 
-// StateBranch returns the state branch, or "" without Options.Cluster and StateBranch.
+// StateBranch returns the state branch. If neither Options.Cluster nor StateBranch is set, it returns "".
 func (m *mirror) StateBranch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stateRef
 }
 
-// held returns the store if it has a complete commit, and marks the commit as used.
+// held returns the store if the store has the complete commit. It marks the commit as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +93,8 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the users' and state heads and "also", if st has them. A short list keeps the negotiation short.
+// haves returns the heads of the users' and state branches and also, as far as st has them. A short list keeps the
+// negotiation short.
 func (m *mirror) haves(st *store, also ...string) (haves []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +126,7 @@ func (m *mirror) lacking(commits ...string) (wants []plumbing.Hash, err error) {
 	return wants, nil
 }
 
-// wanted returns heads.Main and the commits to request. Until Main changes, commits that the server lacked are omitted.
+// wanted returns the commits to request, and heads.Main. Until Main changes, it omits commits that the server lacked.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +136,6 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	}), m.heads.Main
 }
 
-// taken marks fetched commits as used, and returns missing ones with main recorded; see wanted.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,13 +153,12 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed is the last push to a branch. id is "" after a deletion.
 type pushed struct {
 	number int
 	id     string
 }
 
-// overtaken sets the heads of branches pushed after the lookup began, until the next lookup. The caller holds mu.
+// overtaken places the heads of branches pushed after the lookup began. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -168,7 +168,6 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets a branch's head. For a proposal, id "" removes it.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -193,7 +192,6 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster, "")
 }
 
-// land adds pushed commits and moves heads, so that Fetch downloads less.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +201,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// If the parent's objects are missing, the next read fetches the commit.
+			// If objects of the parent are missing, the next read fetches the commit.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -214,7 +212,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. renew does not replace it before done.
+// filling returns the store for a download. renew keeps it until done is called.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,8 +224,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew copies the objects of heads and recently read commits into a new store. During a download, or before growth by
-// a seventh plus 1 MiB, renew does nothing. Snapshots keep the old store. The caller holds mu.
+// renew copies the objects of heads and recently read commits into a new store. It does nothing during a download, or
+// until the store has grown by a seventh plus 1 MiB. Snapshots keep the old store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -251,7 +249,7 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo returns false if an object is missing. The caller holds mu.
+// moveTo copies a commit's objects. If an object is missing, it returns false. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -21,7 +21,6 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// parseID refuses abbreviations, which may be ambiguous.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
@@ -29,7 +28,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misread (git fsck --strict).
+// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misinterpret (git fsck --strict).
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)

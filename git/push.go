@@ -17,17 +17,18 @@ import (
 )
 
 // Push makes a commit for each update, and moves all branches atomically on servers that can (git, GitHub, GitLab,
-// Gitea). Others get the updates in turn, until one fails. With the state branch in another repository, Push is not
-// atomic. Push returns the new heads. It skips an update that changes no file, or whose commit is the head.
+// Gitea). Other servers get the updates in turn, until an update fails. With the state branch in another repository,
+// Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit is the head.
 //
-// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected by a hook or
-// branch protection. ErrUnreachable if the outcome is unknown until the next Fetch. A repeat makes the same commits.
+// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
+// branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated Push
+// makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	i := slices.IndexFunc(updates, func(u rollout.Update) bool { return holder(r, u.Branch) != r })
 	if i < 0 {
 		return pushTo(ctx, r, updates)
 	}
-	// The state branch is last: a proposal without its transition does no harm.
+	// The state branch is pushed last, because a proposal without its transition does no harm.
 	proposed, err := pushTo(ctx, r, slices.Delete(slices.Clone(updates), i, i+1))
 	if err != nil {
 		return nil, err
@@ -72,7 +73,6 @@ func pushTo(ctx context.Context, r *Repo, updates []rollout.Update) (map[string]
 	return heads, nil
 }
 
-// prepare adds a valid update's objects to made. send is false without a change.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -187,9 +187,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve returns why a push failed, or nil if all refs moved. It looks them up, because git's "failed to update ref"
-// means a moved ref, a lock or a full disk. ErrRejected means a locked, unmoved ref in two pushes in a row: a stale
-// lock, or another branch's name blocks the ref.
+// resolve returns why a push failed, or nil if all refs moved. It looks up the refs, because git's "failed to update
+// ref" means a moved ref, a lock or a full disk. ErrRejected means that a ref was locked and unmoved in two pushes in a
+// row. The lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -219,7 +219,6 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs returns ids by full name, or nil after an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -227,15 +226,15 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	}
 	defer s.Close()
 	names := rollout.Mapped(commands, func(c wire.Command) string { return string(c.Ref) })
-	found, err := s.LookUp(ctx, names) // IDs is nil after an error
+	found, err := s.LookUp(ctx, names)
 	return found.IDs, err
 }
 
 // CommitAttempts limits the attempts of CommitToBranch.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the Snapshot (empty for a
-// new branch), and sets only Edits, Message and When. Without a change, the id is "".
+// CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the Snapshot, which is empty
+// for a new branch, and sets only Edits, Message and When. If nothing changes, the id is "".
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {
@@ -275,8 +274,8 @@ func (r *Repo) CommitToBranch(
 }
 
 // Compact replaces a branch's head (base) by a commit with the same files and no parent. A new branch (archive) keeps
-// the old head, pushed first if pushes are not atomic. Errors: ErrConflict if the head is not base or the archive
-// exists, ErrRejected if the server refuses the forced push.
+// the old head. If pushes are not atomic, the archive is pushed first. Errors: ErrConflict if the head is not base or
+// the archive exists, ErrRejected if the server refuses the forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

@@ -12,27 +12,30 @@ import (
 
 // Options selects the repository and its branches.
 type Options struct {
-	// URL is an https, http, ssh, git or file URL, user@host:path, or a local path. Open removes its user name and
-	// password, and uses them if Auth has no HTTP credentials.
+	// URL is an https, http, ssh, git or file URL, user@host:path, or a local path. Open removes a user name and
+	// password from the URL, and uses these if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch (before Fetch: rollout.StateBranch(Cluster)) and proposal branches; "": none.
+	// Cluster selects the state branch (before Fetch: rollout.StateBranch(Cluster)) and the proposal branches. If "",
+	// there are none.
 	Cluster     string
-	Refs        string           // start of full names (default refs/heads/; for a clone's origin refs/remotes/origin/)
+	Refs        string           // start of full ref names (default refs/heads/; in a clone, refs/remotes/origin/)
 	StateBranch string           // overrides the name in the configuration
-	StateRepo   string           // with StateBranch: another repository on the same server
+	StateRepo   string           // with StateBranch: its repository, on the same server
 	Policy      string           // another branch to fetch, or ""
 	Keys        *Keys            // accepted signing keys; nil requires no signatures
-	Identity    rollout.Identity // authors and commits pushed commits (default Self)
-	// Sign, if set, signs a commit object. Equal commits need equal signatures, for repeated pushes.
+	Identity    rollout.Identity // author and committer of pushed commits (default Self)
+	// Sign, if set, signs a commit object. Equal commits need equal signatures, so that a repeated push makes the same
+	// commit.
 	Sign     func(commit []byte) ([]byte, error)
-	Timeout  time.Duration // of each operation (default 2 minutes)
-	MaxBytes int64         // of each response (default 1 GiB)
+	Timeout  time.Duration // limit of each operation (default 2 minutes)
+	MaxBytes int64         // limit of each response (default 1 GiB)
 }
 
-// Repo is a shallow mirror in memory for concurrent use. Network operations wait only for their kind; reads never.
+// Repo is a shallow mirror in memory for concurrent use. Network operations wait only for operations of the same kind.
+// Reads never wait.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -40,13 +43,13 @@ type Repo struct {
 
 	looking, bringing, pushing lane
 
-	followed *followed    // guarded by the lane looking
-	raced    *atomic.Bool // the last push found a locked ref that had not moved
+	followed *followed    // guarded by the lane named looking
+	raced    *atomic.Bool // whether the last push found a locked ref that had not moved
 
 	*mirror
 }
 
-// Open checks options, keys and known hosts, without a connection, because the server may start later.
+// Open checks options, keys and known hosts. It does not connect, because the server may start later.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, err
 }
 
-// Beside returns a Repo with the same mirror, whose pushes and downloads of older commits do not wait for r's.
+// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits do not wait for r's.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -110,14 +113,15 @@ func (r *Repo) Stats() Stats {
 
 // Callers test these errors with errors.Is. No error contains a credential.
 var (
-	// ErrConflict: a ref was locked, or not at the expected commit. Callers fetch and decide again.
+	// ErrConflict means that a ref was locked, or not at the expected commit. Callers fetch and decide again.
 	ErrConflict = rollout.ErrConflict
-	// ErrAuth: the server refuses the credentials, or its host key is not in the known hosts.
+	// ErrAuth means that the server refuses the credentials, or its host key is not in the known hosts.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection or response, or a server failure. A push may have been applied; a repeat is harmless.
+	// ErrUnreachable means that there was no connection or response, or the server failed. A push may have been
+	// applied, and can be repeated.
 	ErrUnreachable = wire.ErrUnreachable
-	// ErrNotFound: no such repository, branch or commit.
+	// ErrNotFound means that the repository, branch or commit does not exist.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected: the server refused a push, for example by a hook.
+	// ErrRejected means that the server refused a push, for example by a hook.
 	ErrRejected = wire.ErrRejected
 )

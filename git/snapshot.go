@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads a commit's files from memory, safely for concurrent use. Paths use slashes, relative to the root (""
-// or "."). Symbolic links are not followed. Each tree is decoded once, for binary searches.
+// Snapshot reads a commit's files from memory. It is safe for concurrent use. Paths use slashes, relative to the root
+// ("" or "."). Symbolic links are not followed. Each tree is decoded once, for binary searches.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
 	message string
 	parents []string
-	root    plumbing.Hash // zero without files
+	root    plumbing.Hash // zero if there are no files
 }
 
 func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
@@ -50,7 +50,7 @@ func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier returns a commit's signer, or why there is none.
+// Verifier returns a commit's signer, or why the signature is missing or refused.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
@@ -104,7 +104,6 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf returns the zero Entry for a missing entry (mode 0).
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -120,7 +119,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns a copy of a file or a link's target. A missing path gives fs.ErrNotExist.
+// ReadFile returns a copy of a file's content or a link's target. If the path is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -134,7 +133,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns sorted entries. A missing directory gives fs.ErrNotExist.
+// ReadDir returns sorted entries. If the directory is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
@@ -151,7 +150,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), err
 }
 
-// ReadBlob returns a copy of a file or link by ID.
+// ReadBlob returns a copy of a file's content or a link's target by ID.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

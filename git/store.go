@@ -16,17 +16,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects by id. Unlike go-git's, it allows concurrent use and can drop objects.
+// store holds Git objects by id. Unlike go-git's store, it allows concurrent use and can drop objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	omitted map[plumbing.Hash]bool // too large to keep
+	omitted map[plumbing.Hash]bool // files that are too large to keep
 	lost    bool                   // a download omitted files with unknown ids
 	size    int64                  // bytes, with overhead
 	under   *store                 // has objects that this store lacks; may be nil
 }
 
-// stored is immutable, so stores may share it.
+// stored is an object. It is immutable, so stores may share it.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
@@ -36,7 +36,7 @@ type stored struct {
 	complete atomic.Bool                        // verify found all objects below
 }
 
-// overhead is an object's memory besides content: map bucket, struct, rounding.
+// overhead is an object's memory besides its content, such as the map bucket.
 const overhead = 160
 
 func newStore() *store {
@@ -53,14 +53,14 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears lost, with which each missing file counts as too large. Only a request without haves may keep lost.
+// forgive keeps lost only if the argument is true. While lost is set, each missing file counts as too large. Only a
+// request without haves may keep lost.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = s.lost && is
 }
 
-// omits reports whether a missing file may have been too large.
 func (s *store) omits(id plumbing.Hash) bool {
 	s.mu.RLock()
 	omits := s.omitted[id] || s.lost
@@ -68,7 +68,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns nil without an error if the file was too large.
+// file returns nil without an error if the file was too large to keep.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -117,7 +117,7 @@ func (s *store) addAll(from *store) {
 	}
 }
 
-// ids are sorted, so that equal objects give equal packs.
+// ids returns sorted ids, so that equal objects give equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -143,7 +143,7 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns shared entries, sorted by the bytes of names; Git sorts a directory as if a slash followed.
+// tree returns shared entries, sorted by the bytes of names. Git sorts a directory as if its name ended with a slash.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that the store has all objects of a commit, and marks trees as complete, which it then skips. It
-// detects wrong responses to shallow clients.
+// verify checks that the store has all objects of a commit. It marks complete trees, and skips these later. It detects
+// wrong responses to shallow clients.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -241,7 +241,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left out files
+	if o := into.get(id); o != nil && o.complete.Load() { // files may be missing after an interrupted download
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
@@ -259,8 +259,6 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	}
 	return err
 }
-
-// go-git's decoders read these methods of plumbing.EncodedObject.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }

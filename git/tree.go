@@ -17,7 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder adds a commit's blobs and trees to made, even if the mirror has them: the server may have dropped objects.
+// builder adds the blobs and trees of a commit to made, even if the mirror has them, because the server may have
+// dropped objects.
 type builder struct {
 	from *store
 	made *store
@@ -29,7 +30,7 @@ type edit struct {
 	children map[string]*edit
 }
 
-// plan arranges edits by path, deletions first, so that edits can delete a file "a" and write "a/b".
+// plan arranges edits by path, deletions first. So edits can delete a file "a" and write "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -70,7 +71,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero: empty). Without entries, the result is zero: Git stores no empty directories.
+// tree applies edits to a tree; a zero id means an empty tree. If no entries are left, the result is zero, because Git
+// stores no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -118,7 +120,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to an entry (mode 0: new). keep is false if the edit removes it.
+// child applies an edit to an entry. Mode 0 means a new entry, and keep false a deletion.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -136,7 +138,6 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies only deletions.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -152,7 +153,6 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file keeps only an executable file's mode.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -170,7 +170,6 @@ func (e *edit) onlyRemoves() bool {
 	return e.content == nil && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree uses Git's order; see store.tree.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -192,7 +191,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit uses seconds UTC. Equal input gives equal bytes, for repeated pushes.
+// encodeCommit uses seconds in UTC. Equal input gives equal bytes, so that a repeated push makes the same commit.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// At returns a Repo for another repository on r's server, with r's mirror and credentials. For url "", At returns r.
+// At returns a Repo for another repository on r's server, with r's credentials. If url is "", At returns r.
 func At(r *Repo, url string) (*Repo, error) {
 	if url == "" {
 		return r, nil
@@ -27,7 +27,7 @@ func At(r *Repo, url string) (*Repo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !remote.IsBeside(r.remote) { // another server must not get the credentials
+	if !remote.IsBeside(r.remote) { // another server must not get r's credentials
 		return nil, fmt.Errorf("%s is not on the server of %s", remote, r.remote)
 	}
 	twin := r.Beside()
@@ -39,10 +39,10 @@ func At(r *Repo, url string) (*Repo, error) {
 	return twin, nil
 }
 
-// keepStateAt moves the state branch to another repository, "" for r's own.
+// keepStateAt moves the state branch to another repository. If url is "", this is r's own repository.
 func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
 	var at *Repo
-	if url != "" && r.refs == headsPrefix { // else users fetch the branch into their clone
+	if url != "" && r.refs == headsPrefix { // otherwise, users fetch the branch into their clone
 		if at, err = At(r, url); err != nil {
 			return false, err
 		}
@@ -64,7 +64,6 @@ func holder(r *Repo, branch string) *Repo {
 	return r
 }
 
-// holders returns the Repos that may have a commit, the likelier one first.
 func holders(r *Repo, commit plumbing.Hash) []*Repo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,6 @@ func holders(r *Repo, commit plumbing.Hash) []*Repo {
 	return []*Repo{r, r.stateAt}
 }
 
-// lookUpState looks up the state branch in another repository, and downloads a moved head.
 func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
 	r.mu.Lock()
 	at, branch, known := r.stateAt, r.stateRef, r.heads.State
@@ -93,9 +91,9 @@ func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
 	return nil
 }
 
-// Branches looks up branches in one request, and downloads moved heads in another. It returns existing branches' heads;
-// r.Held has the commits. url is as in At. "known" has the last call's heads by branch, or "". Errors: ErrNotFound
-// (repository), ErrAuth, ErrUnreachable.
+// Branches looks up branches in one request, and downloads moved heads in another. It returns the heads of existing
+// branches; r.Held has the commits. url is as in At. known has the heads of the last call by branch, or "". Errors:
+// ErrNotFound (repository), ErrAuth, ErrUnreachable.
 func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
 	if r, err = At(r, url); err != nil {
 		return nil, err
@@ -148,7 +146,6 @@ func (m *mirror) lookUpBranches(
 	return heads, err
 }
 
-// replace lets renew drop the former heads of branches, and marks the new heads as used.
 func (m *mirror) replace(former, heads map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 const configPath = ".gitrollout/prod/config.yaml"
 
-// configAt returns a configuration whose state branch is in another repository, or in the users' for "".
+// configAt returns a configuration whose state branch is in the repository url. If url is "", it is in the users' repository.
 func configAt(url string) map[string]string {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 	if url != "" {
@@ -30,8 +30,8 @@ func beside(repo *gittest.Repo, url string) (bare, at string) {
 	return bare, url + "-state.git"
 }
 
-// TestStateRepo checks a state branch in another repository on the same server, over HTTP and on disk: Fetch, Push, commits to the branch,
-// its history and Compact use that repository, and proposals the users'. A change of stateRepo is followed.
+// TestStateRepo checks a state branch in another repository on the same server, over HTTP and on disk. Fetch, Push, commits to the branch,
+// its history and Compact use that repository. Proposals use the users' repository. A change of stateRepo takes effect.
 func TestStateRepo(t *testing.T) {
 	for _, transport := range []string{"http", "http-v0", "path"} {
 		t.Run(transport, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestStateRepo(t *testing.T) {
 	}
 }
 
-// TestStateRepoAtRest checks the requests of a poll with two repositories: one look-up in each.
+// TestStateRepoAtRest checks that a poll with two repositories makes one look-up in each.
 func TestStateRepoAtRest(t *testing.T) {
 	p := newRepo(t, nil)
 	server := p.HTTP(gittest.HTTPOptions{})

@@ -1,4 +1,4 @@
-// Package program runs the git program, if installed, with the working copy and the user's settings.
+// Package program runs the git program, if it is installed, with the working copy and the user's settings.
 package program
 
 import (
@@ -25,7 +25,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of "origin", or the working copy's path, or "".
+// Repository returns the URL of "origin", or else the working copy's path, or else "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -53,7 +53,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base, or tip if none is found, as in a shallow working copy.
+// Parted returns the merge base. If none is found, such as in a shallow working copy, it returns tip.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id
@@ -61,7 +61,7 @@ func Parted(ctx context.Context, tip, other string) string {
 	return tip
 }
 
-// Author returns the user's name and e-mail address from environment or git's settings, or "".
+// Author returns the user's name and e-mail address from the environment or git's settings, or "".
 func Author(ctx context.Context, env func(string) string) (name, email string) {
 	if name = env("GIT_AUTHOR_NAME"); name == "" {
 		name, _ = Says(ctx, "config", "--get", "user.name")

@@ -19,7 +19,7 @@ type signed struct {
 }
 
 // split separates a commit into its signature (gpgsig) and the signed content, without other headers gpgsig*. It
-// refuses two signatures, because programs would verify different ones.
+// refuses two signatures, because programs may verify different signatures.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -65,7 +65,6 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses "Name <address> 1767225600 +0000", or returns the zero time.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -97,14 +96,14 @@ func Insert(commit []byte, signature string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Policy holds the accepted keys. A nil field accepts no key of its format.
+// Policy holds the accepted keys. If a field is nil, no key of its format is accepted.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: an SSH key's principal, or an OpenPGP user id with fingerprint. Without a
-// signature, the error is ErrUnsigned.
+// Verify returns a commit's signer: the principal of an SSH key, or the user id and fingerprint of an OpenPGP key.
+// Without a signature, the error is ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -66,7 +66,7 @@ var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check turns a panic of the library, from malformed input, into an error.
+// check turns a panic of the library, caused by malformed input, into an error.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -83,7 +83,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if errRead != nil || err != nil || !is {
 		return "", errMalformed
 	}
-	// The key must be valid when the signature is made, possibly just after the commit.
+	// The key must be valid when the signature is made, which may be just after the commit's time.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

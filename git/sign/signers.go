@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is for commits. File signatures have another namespace and are refused.
+// namespace is the namespace of commits' signatures. Signatures of files have another namespace, and are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:
@@ -27,13 +27,13 @@ type Signers struct {
 }
 
 type allowed struct {
-	principal     string // the first
-	principals    string // all, as a pattern list
+	principal     string // the first principal
+	principals    string // all principals, as a pattern list
 	key           []byte // in SSH's wire format
 	after, before time.Time
 }
 
-// ParseSigners parses a list with at least one key for commits. Its errors name file.
+// ParseSigners parses a list, which needs at least one key for commits. Its errors name file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -56,7 +56,6 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed returns ok false if the key may not sign in the namespace git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principals = strings.Trim(principals, `"`)
@@ -77,7 +76,6 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	return a, ok, err
 }
 
-// word cuts s at the first unquoted space or tab.
 func word(s string) (first, rest string) {
 	quoted := false
 	i := strings.IndexFunc(s, func(r rune) bool {
@@ -114,7 +112,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches an OpenSSH pattern list, and no negated pattern.
+// matches reports whether s matches a pattern in an OpenSSH pattern list, and no negated pattern.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -131,7 +129,6 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp parses OpenSSH's UTC times, with or without Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
@@ -142,7 +139,7 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// Of returns the keys whose principals match a name. Principals are patterns of OpenSSH, for example prod-*.
+// Of returns the keys whose principals match a name. Principals are OpenSSH patterns, such as prod-*.
 func (s *Signers) Of(name string) *Signers {
 	others := func(a allowed) bool { return !matches(a.principals, name) }
 	return &Signers{

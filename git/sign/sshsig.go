@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// OpenSSH's PROTOCOL.sshsig defines the format.
+// The format is defined in OpenSSH's PROTOCOL.sshsig.
 const (
 	sshType  = "SSH SIGNATURE"
 	sshMagic = "SSHSIG"
@@ -28,7 +28,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the signed data after sshMagic. Sum is a digest.
+// message is the signed data after sshMagic. Sum is the digest of the content.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -77,7 +77,6 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms omits SHA-1 and DSA.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
@@ -110,13 +109,13 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key. Equal content gives equal signatures, for repeated pushes.
+// Key is an Ed25519 or RSA key. Equal content gives equal signatures, so that a repeated push makes the same commit.
 type Key struct{ signer ssh.AlgorithmSigner }
 
-// ErrPassphrase means a missing or wrong passphrase.
+// ErrPassphrase means that the passphrase is missing or wrong.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
-// ParseKey parses a private key of ssh-keygen. Unencrypted keys ignore the passphrase.
+// ParseKey parses a private key of ssh-keygen. For an unencrypted key, the passphrase is ignored.
 func ParseKey(data, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) {
@@ -135,7 +134,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature for Insert. random (crypto/rand's Reader) only protects RSA keys' side channels.
+// Sign returns an armored signature for Insert. random (crypto/rand's Reader) only protects RSA keys against side
+// channels.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -159,7 +159,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list with this key, to verify gitrollout's own signatures.
+// Signers returns a list with only this key, to verify gitrollout's own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

@@ -14,18 +14,18 @@ import (
 
 // Callers test these errors with errors.Is. No error of this package contains a credential.
 var (
-	ErrAuth        = errors.New("not authorised") // by the server, or its host key is not accepted
+	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
-	ErrNotFound    = errors.New("not found")              // repository, branch or commit
-	ErrRejected    = errors.New("rejected by the server") // a push; the text has the server's message
+	ErrNotFound    = errors.New("not found")              // the repository, branch or commit
+	ErrRejected    = errors.New("rejected by the server") // a refused push; the text has the server's message
 )
 
-// serverError is an ERR packet, stderr's first kilobyte, or an HTTP error's text.
+// serverError is the server's message: an ERR packet, the first kilobyte of stderr, or the text of an HTTP error.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error in an error above.
+// Classify wraps a network or protocol error in one of the errors above.
 func Classify(err error) error {
 	switch {
 	case err == nil, IsKnown(err), errors.Is(err, context.Canceled):
@@ -55,7 +55,7 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether the server lacks a commit, or does not send it by id.
+// IsMissing reports whether the server lacks a commit, or does not send it by its id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
@@ -69,23 +69,24 @@ var movedTexts = []string{
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are about a ref that failed only with another ref of the atomic push.
+// consequenceTexts are messages about a ref that failed only because another ref of the atomic push failed.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's text may contain these words.
+	// A hook's message may contain these words, too.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports a ref that another push may have locked. Protected branches say non-fast-forward to forced pushes.
+// saysRace reports whether another push may have locked the ref. Protected branches answer non-fast-forward to forced
+// pushes.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
 
-// IsKnown reports whether an error wraps ErrConflict or an error above.
+// IsKnown reports whether an error wraps ErrConflict or one of the errors above.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
@@ -95,7 +96,6 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine returns one line of at most 300 characters, without control characters.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	return rollout.Cut(rollout.OneLine(strings.Join(lines, "; ")), 300)

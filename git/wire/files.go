@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// File has a purpose, which errors name. Without a file, Name is "".
+// File has a purpose, which errors name. If there is no file, Name is "".
 type File struct{ Purpose, Name string }
 
-// Parsed is the parsed content of files that may change, safe for concurrent use.
+// Parsed is the parsed content of files that may change. It is safe for concurrent use.
 type Parsed[T any] struct {
 	mu    sync.Mutex
 	data  [][]byte // last read
@@ -19,7 +19,7 @@ type Parsed[T any] struct {
 	reads int // number of changes
 }
 
-// Read parses changed files. After an error, the previous value stays in force.
+// Read parses changed files. After an error, the previous value stays in use.
 func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {
@@ -45,7 +45,7 @@ func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T,
 	return value, err
 }
 
-// Last returns the value in force, and the number of changes.
+// Last returns the value in use, and the number of changes.
 func (p *Parsed[T]) Last() (value T, reads int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens for an installation of a GitHub App, safely for concurrent use.
+// GitHubApp gets tokens for an installation of a GitHub App. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // app id or client id
@@ -57,11 +57,11 @@ func (a *GitHubApp) Check() error {
 	return err
 }
 
-// Refresh implements Auth.Refresh. The password is normally valid for five minutes or more.
+// Refresh implements Auth.Refresh. The password is usually valid for at least five minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.token == "" || !a.Now().Add(5*time.Minute).Before(a.expires) { // Git operations must end before
+	if a.token == "" || !a.Now().Add(5*time.Minute).Before(a.expires) { // Git operations must end before then
 		if a.token, a.expires, err = a.ask(ctx); err != nil {
 			return "", "", err
 		}
@@ -111,14 +111,14 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt is valid for nine minutes, from a minute ago, as clocks differ.
+// jwt returns a token that is valid for nine minutes. It begins a minute ago, because clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
 		return "", err
 	}
 	now := a.Now()
-	claims, _ := json.Marshal(map[string]any{ // cannot fail
+	claims, _ := json.Marshal(map[string]any{
 		"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.ID,
 	})
 	encode := base64.RawURLEncoding.EncodeToString
@@ -131,7 +131,6 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads PKCS #1 (GitHub's format) or PKCS #8.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

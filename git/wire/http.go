@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. A stored version 2 greeting saves lookups a request.
+// httpLink implements smart HTTP. With a stored greeting of version 2, a lookup needs one request less.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -46,8 +46,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows only GET requests, as git does, and never from https to http. No other origin gets a
-// credential; net/http would include subdomains.
+// checkRedirect follows only redirects of GET requests, as git does, and never from https to http. It sends credentials
+// to no other origin. net/http would also send them to subdomains.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -74,7 +74,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2, the greeting lists the refs, so a fetch needs a new one. In a push, the server compares ids.
+		// Before version 2, the greeting lists the refs, so each fetch needs a new greeting. In a push, the server
+		// compares ids.
 		if greet.V2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.Refs = nil
@@ -130,7 +131,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// This header (nil: not sent) makes net/http repeat the request after a lost connection.
+		// With this header, net/http repeats the request after a lost connection. A nil header is not sent.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -167,7 +168,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header))
 }
 
-// drained reads up to 4 KiB before Close, for connection reuse.
+// drained reads up to 4 KiB before Close, so that the connection can be reused.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -175,7 +176,7 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds credentials, and hides them in messages, because some servers send them back.
+// authorize adds credentials. It hides these in messages, because some servers send them back.
 func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
 		return secrets, nil // after a redirect
@@ -192,12 +193,11 @@ func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// Some servers take a token as user name.
+	// Some servers take a token as the user name.
 	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
 	return secrets, nil
 }
 
-// statusError returns the error for a response that is not Git's, with the start of a plain text.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.Secrets) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

@@ -14,13 +14,13 @@ const (
 
 // Server is a repository's server. Sessions may run concurrently.
 type Server struct {
-	// begin uses a stored advertisement.
+	// begin uses a stored greeting if there is one.
 	begin  func(ctx context.Context, service string) (*Session, error)
 	stats  *counters
 	bounds bounds
 }
 
-// Open checks credentials, keys and known hosts without a connection. maxBytes limits each response.
+// Open checks credentials, keys and known hosts. It does not connect. maxBytes limits each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -45,7 +45,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the packs' size limits. Tests call Narrow before the first session.
+// Narrow divides the size limits of packs. Tests call it before the first session.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a session for lookups and fetches.
@@ -68,7 +68,7 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange may be called again only for smart HTTP and version 2.
+	// exchange sends a request. Only smart HTTP and version 2 allow several calls.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	Close    func()
 	Stale    func()
@@ -94,7 +94,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader fails after a limit, to bound memory.
+// countedReader fails after a limit, so that memory is bounded.
 type countedReader struct {
 	io.Reader
 	io.Closer

@@ -10,15 +10,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These limits are in uncompressed bytes: a pack can expand a thousandfold.
+// These limits are in uncompressed bytes, because a pack can expand a thousandfold.
 const (
-	maxBlob   = 16 << 20  // of a file; apps need no larger files
-	largeBlob = 1 << 20   // larger files are large
-	maxLarge  = 128 << 20 // sum of kept large files in one pack
-	maxOther  = 64 << 20  // of a tree or commit; above, the pack fails
-	maxBases  = 32 << 20  // sum of omitted files in memory, as bases of later deltas
+	maxBlob   = 16 << 20  // maximum of a file; apps need no larger files
+	largeBlob = 1 << 20   // files above this size count as large
+	maxLarge  = 128 << 20 // maximum sum of the kept large files of one pack
+	maxOther  = 64 << 20  // maximum of a tree or commit; above, the pack fails
+	maxBases  = 32 << 20  // maximum sum of omitted files in memory, as bases of later deltas
 
-	mostBetween = 4 << 20 // of a pack with Question.Between; a larger one means rewritten history
+	mostBetween = 4 << 20 // maximum of a pack with Question.Between; a larger pack means rewritten history
 )
 
 type bounds struct {
@@ -33,24 +33,24 @@ func boundsOver(n int64) bounds {
 
 // Store holds the objects of packs.
 type Store interface {
-	// Content returns an object's kind and immutable data.
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
-	// Keep stores an object and takes ownership of data.
+	// Keep stores an object, and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if unknown: not sent, or its base was omitted.
+	// Omit records a file that is too large to store. If the id is unknown, it is zero: the file was not sent, or its
+	// base was omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store. A delta before its base waits in memory.
+// unpacking reads a pack into a store. A delta that precedes its base waits in memory.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // id by offset; zero if unknown
+	at      map[int64]plumbing.Hash // by offset: the id, or zero if unknown
 	omitted map[plumbing.Hash]bool
 	leaned  map[plumbing.Hash][]byte // omitted files that may be bases
 	spent   int64
-	spread  int64 // bytes of large files in the store
+	spread  int64 // bytes of the pack's large files in the store
 	waiting []delta
 }
 
@@ -124,7 +124,6 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether to omit a file. Otherwise, it adds a large file to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -136,7 +135,7 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file, but keeps it for later deltas.
+// lean omits a file from the store, but keeps it in memory for later deltas.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
@@ -158,7 +157,7 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read leaves the header's length to the scanner.
+// read lets the scanner check the length in the header.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
@@ -179,7 +178,6 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta leaves a delta without base to settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -189,7 +187,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // skip the base's size
+	_, of := binary.Uvarint(d.data) // skips the size of the base
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

@@ -24,8 +24,8 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads a line, whose first four hex digits give its length including them. Lengths 0 to 2 are separators; go-git
-// accepts only 0. The payload is valid until the next call. An ERR line is an error.
+// next reads a line. Its first four hex digits are its length, including the digits. Lengths 0 to 2 are separators;
+// go-git accepts only 0. The payload is valid until the next call. An ERR line is an error.
 func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -55,7 +55,6 @@ func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	return payload, true, nil
 }
 
-// line trims the final newline. At a separator, ok is false.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	payload, ok, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), ok, err
@@ -100,10 +99,9 @@ func (c capabilities) only(names ...string) string {
 type advertisement struct {
 	V2   bool // protocol version 2
 	caps capabilities
-	Refs map[string]string // all ids by full name; nil in version 2, and if stored
+	Refs map[string]string // all ids by full ref name; nil in version 2, or if stored
 }
 
-// readAdvertisement reads up to a separator. In smart HTTP, the service's name comes first.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, Refs: map[string]string{}}
 	for first := true; ; {
@@ -136,7 +134,7 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 	}
 }
 
-// addRef parses "<id> <ref>". In the first line, NUL and the capabilities follow.
+// addRef parses "<id> <ref>". In the first line, NUL and the capabilities follow the ref.
 func (a *advertisement) addRef(text string) error {
 	text, caps, _ := strings.Cut(text, "\x00")
 	for word := range strings.FieldsSeq(caps) {
@@ -153,8 +151,8 @@ func (a *advertisement) addRef(text string) error {
 	return nil
 }
 
-// bandReader extracts a side-band stream's data. The first byte is 1 for data, 2 for messages, 3 for fatal errors.
-// go-git's reader would hang after the flush on an open connection.
+// bandReader extracts a side-band stream's data. The first byte is 1 for data, 2 for messages, 3 for fatal errors. On
+// an open connection, go-git's reader would hang after the flush.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Command moves a ref from Old to New. Zero Old creates, zero New deletes.
+// Command moves a ref from Old to New. A zero Old creates the ref, and a zero New deletes it.
 type Command struct {
 	Ref      plumbing.ReferenceName
 	Old, New plumbing.Hash
@@ -23,10 +23,10 @@ type Command struct {
 
 // Refused is the error of a refused push.
 type Refused struct {
-	Reasons []string // of each failed ref, except consequences of another
-	Remarks string   // hooks' output
+	Reasons []string // the reason for each failed ref, unless another ref is the reason
+	Remarks string   // output of hooks
 	Moved   bool     // a ref was not at its command's Old
-	Race    bool     // another push may have held the lock, with the ref still at Old
+	Race    bool     // another push may have held the lock; the ref is still at Old
 }
 
 func (e *Refused) Error() string {
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack, and reads the report. The server moves only refs at their Old; with atomic pushes,
-// all or none.
+// Push sends commands and a pack, and reads the report. The server moves only refs that are at their Old. An atomic
+// push moves all refs or none.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -47,7 +47,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 	if len(commands) > 1 {
 		wanted = append(wanted, "atomic")
 	}
-	caps := "\x00 " + s.caps.only(wanted...) // only in the first command
+	caps := "\x00 " + s.caps.only(wanted...) // only in the first line
 	var req pktWriter
 	needPack := false
 	for _, c := range commands {
@@ -77,7 +77,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// Window 0 disables deltas, which save little between a commit's objects.
+	// Window 0 disables deltas, because these save little between the objects of a commit.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
@@ -114,7 +114,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// Closing the connection could end the server's hooks.
+	// If the connection closed now, the server might end its hooks.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -149,10 +149,10 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic reports whether pushes can be all or nothing.
+// Atomic reports whether the server supports atomic pushes.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches whose id in refs is not their Old. A nil refs gives none.
+// Moved lists the branches whose id in refs is not their Old. If refs is nil, it lists none.
 func Moved(refs map[string]string, commands []Command) (moved []string) {
 	for _, c := range commands {
 		if refs != nil && plumbing.NewHash(refs[string(c.Ref)]) != c.Old {

@@ -25,21 +25,20 @@ type Remote struct {
 
 // Auth holds optional credentials. The URL's scheme selects the fields.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. Forges accept a token as password with any user.
+	// Username and Password are for HTTP basic authentication. Forges accept a token as the password of any user.
 	Username, Password string
-	// Refresh, if set, returns each HTTP request's credentials, for tokens that expire.
+	// Refresh, if set, returns the credentials for one HTTP request, because tokens expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called after status 401, to get new credentials.
+	// Refused, if set, is called after status 401. The next Refresh should return other credentials.
 	Refused func()
-	// TLS is for https only.
 	TLS
 
 	SSHKeyFile    string // private key (PEM), read for each connection; "": the SSH agent
 	SSHPassphrase string
-	KnownHosts    string // read for each connection (default ~/.ssh/known_hosts)
+	KnownHosts    string // file that is read for each connection (default ~/.ssh/known_hosts)
 }
 
-// HTTP reports whether HTTP requests get a credential.
+// HTTP reports whether HTTP requests have credentials.
 func (a Auth) HTTP() bool {
 	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
@@ -71,7 +70,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (_ Remote, auth Auth, err error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, perhaps with a password.
+		// The error of net/url quotes the URL, which may contain a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -118,12 +117,12 @@ func (r Remote) String() string {
 // Local reports whether the repository is on disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// IsBeside reports whether repositories are on the same server, with the same user.
+// IsBeside reports whether both repositories are on the same server, with the same user.
 func (r Remote) IsBeside(o Remote) bool {
 	return r.scheme == o.scheme && r.host == o.host && r.user == o.user
 }
 
-// loopback reports this machine, to which plain connections are safe.
+// loopback reports this machine, to which unencrypted connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -140,13 +139,13 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// net/url takes a password's text before a slash for a port.
+// net/url takes the text of a password before a slash for a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// RedactURL removes the text before the authority's last "@", and the query.
+// RedactURL removes the text before the last "@" of the authority, and the query.
 func RedactURL(raw string) string {
 	if !strings.Contains(raw, "://") {
 		return raw
@@ -154,8 +153,8 @@ func RedactURL(raw string) string {
 	return query.ReplaceAllString(userinfo.ReplaceAllString(raw, "$1"), "")
 }
 
-// Complete sets credentials from variables such as GITROLLOUT_GIT_TOKEN and GITROLLOUT_SSH_PASSPHRASE. A token's user
-// is "x-access-token" by default. For https, only one source may be set: variables, a file, or a GitHub App.
+// Complete sets credentials from variables such as GITROLLOUT_GIT_TOKEN and GITROLLOUT_SSH_PASSPHRASE. By default, a
+// token's user is "x-access-token". For https, only one source may be set: variables, a file, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	const token, password, app = "GITROLLOUT_GIT_TOKEN", "GITROLLOUT_GIT_PASSWORD", "GITROLLOUT_GITHUB_APP_ID"
 	set := []string{token, password, token + "_FILE", password + "_FILE", app}
@@ -196,7 +195,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function for a forge API's default credential: Git's or the URL's. It calls Refresh: tokens expire.
+// Token returns a function that returns the default credential for a forge's API: Git's or the URL's. It calls Refresh,
+// because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

@@ -21,12 +21,12 @@ import (
 type sshDialer struct {
 	remote Remote
 	addr   string
-	known  string // known_hosts
+	known  string // path of known_hosts
 	auth   Auth
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the files: a missing one must prevent the start.
+// newSSHDialer reads the files, because a missing file must prevent the start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -53,7 +53,8 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil for the agent. Only a changed file is decrypted, to save time.
+// readKey returns the key, or nil if the agent has the key. It decrypts only a changed file, because decryption is
+// slow.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -75,8 +76,8 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns authentication methods, and the SSH agent's closer. Each dial connects to the agent, which may
-// restart.
+// methods returns the authentication methods, and a closer for the SSH agent. Each dial connects to the agent, because
+// the agent may restart.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -151,10 +152,9 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. A key of another type would look like an attack
-// (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. Otherwise, a key of another type would look like
+// an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) (algorithms []string) {
-	// No host has this key, so the error lists the known keys.
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var want *knownhosts.KeyError
 	if !errors.As(check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
@@ -176,7 +176,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses this uses version 0.
+		// If the server refuses this variable, it uses version 0.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

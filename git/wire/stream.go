@@ -21,7 +21,7 @@ type stream struct {
 	in     io.Reader
 	out    io.Writer
 	end    func() error
-	close  func()        // also ends a waiting read
+	close  func()        // close also ends a waiting read
 	stderr func() string // the server's, or ""
 }
 
@@ -37,7 +37,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// Reads and writes take no context.
+	// Reads and writes take no context, so close ends them.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -71,7 +71,6 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain returns the context's error, else the server's message, else err.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -119,7 +118,6 @@ func (t *tail) String() string {
 	return t.buf.String()
 }
 
-// dialGit connects to git://, neither authenticated nor encrypted.
 func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.hostPort("9418"))
 	if err != nil {
@@ -139,8 +137,8 @@ func (r Remote) dialGit(ctx context.Context, service string) (*stream, error) {
 	}, nil
 }
 
-// dialLocal serves with the git program. go-git's server lacks compare-and-swap, hooks and shallow clients, and moves a
-// checked-out branch, which git refuses (receive.denyCurrentBranch).
+// dialLocal runs the git program as the server. go-git's server lacks compare-and-swap, hooks and shallow clients. It
+// would also move a checked-out branch, which git refuses (receive.denyCurrentBranch).
 func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) {
 	if info, err := os.Stat(r.path); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, r.path)
@@ -165,7 +163,7 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git: %w", err)
 	}
-	// git ends after its output is read.
+	// The git program ends after its output is read.
 	wait := sync.OnceFunc(func() {
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out)
@@ -179,7 +177,6 @@ func (r Remote) dialLocal(ctx context.Context, service string) (*stream, error) 
 	}, nil
 }
 
-// ofHooks lists variables that name another repository in hooks, and the messages' language.
 var ofHooks = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
 	"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
 	"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE"}

@@ -10,14 +10,14 @@ import (
 	"net/url"
 )
 
-// TLS configures https. Each request reads the files again, because mounted Secrets change.
+// TLS configures https. Each request reads the files again, because mounted Secrets may change.
 type TLS struct {
 	CAFile            string // PEM certificates of additional authorities
-	CertFile, KeyFile string // a client's PEM; CertFile may have both
+	CertFile, KeyFile string // PEM files of a client; CertFile may have both
 	Proxy             string // http, https or socks5 URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 }
 
-// Clients makes HTTP clients, safely for concurrent use.
+// Clients makes HTTP clients. It is safe for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
@@ -25,7 +25,7 @@ type Clients struct {
 	client Parsed[*http.Client]
 }
 
-// NewClients checks the proxy's URL, and reads the files.
+// NewClients checks the URL of the proxy, and reads the files.
 func NewClients(how TLS) (*Clients, error) {
 	how.KeyFile = cmp.Or(how.KeyFile, how.CertFile)
 	if how.CertFile == "" && how.KeyFile != "" {
@@ -35,7 +35,6 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The URL may contain a password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -44,7 +43,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client uses the current files, and follows redirects as git does.
+// Client returns a client that uses the current files. It follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},
@@ -77,7 +76,7 @@ func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
 	}
 	if c.how.CertFile != "" {
 		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil { // does not quote the key
+		if err != nil { // err does not quote the key
 			return nil, fmt.Errorf("client certificate %s with key %s: %w", c.how.CertFile, c.how.KeyFile, err)
 		}
 		config.Certificates = []tls.Certificate{pair}

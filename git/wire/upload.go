@@ -14,11 +14,11 @@ import (
 
 // Refs is the result of a lookup.
 type Refs struct {
-	IDs  map[string]string // by full name
+	IDs  map[string]string // ids by full ref name
 	Head string            // full name of HEAD's branch, or ""
 }
 
-// LookUp returns the refs with a prefix. Before version 2, the greeting lists all.
+// LookUp returns the refs with the prefixes. Before version 2, the greeting lists all refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -77,20 +77,20 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests Wants with files, and Depth commits of history, without objects of Haves. With a Depth, the server
-// assumes no older commits.
+// Question requests the commits Wants with files, and Depth commits of history. The server omits objects of Haves. If
+// Depth is set, the server assumes that the client has no older commits.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
 	Bare         bool // without trees, if the server supports filters
 }
 
-// Between reports a request for all commits between Haves and Wants.
+// Between reports whether all commits between Haves and Wants are requested.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are "shallow" lines;
-// otherwise, after a merge of an old branch, the server would send its history without old files. With "thin-pack", git
-// does not resend Haves' trees.
+// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are sent as "shallow"
+// lines. Otherwise, after a merge of an old branch, the server would send its history without old files. With
+// "thin-pack", git does not resend the trees of Haves.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -115,14 +115,14 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.V2 && s.filter(q) != "" {
-		into.Omit(plumbing.ZeroHash) // perhaps left out by the filter
+		into.Omit(plumbing.ZeroHash) // the filter may have omitted files
 	}
-	// Otherwise the server reports a broken pipe.
+	// Without this read, the server would report a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the commits along each line of history, including the wanted one.
+// Depth is the number of commits along each line of history, including the wanted commit.
 type Depth int
 
 const (
@@ -148,7 +148,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// Azure DevOps requires multi_ack, which "done" disables.
+	// Azure DevOps requires multi_ack, although "done" disables it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -161,7 +161,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare), files over maxBlob (Shallow), or nothing: omitted and known files would look alike.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because omitted and
+// known files would look alike.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -181,8 +182,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which commits it has. The server must have known, which the request both wants and
-// has, so that no objects are sent.
+// Common asks a version 2 server which commits it has. The server must have known. The request both wants and has
+// known, so that the server sends no objects.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -227,7 +228,6 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 	}
 }
 
-// packSectionV0 skips shallow lines and acknowledgements.
 func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
 	if caps.has("shallow") && d != Full {
 		for {
@@ -256,7 +256,6 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected replaces io.EOF, which means a cut-off response.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
