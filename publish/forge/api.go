@@ -16,7 +16,6 @@ import (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends nothing during a pause that the rate limit requires.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // without a final slash
@@ -28,8 +27,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends in as a JSON body, and decodes the response into out. Both may be nil. For a required pause, the error is
-// a *call.Error with After set.
+// call sends in as a JSON body, and decodes the response into out. Either may be nil. If a pause is required, the error
+// is a *call.Error with After set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -71,7 +70,6 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list until a page is not full, at most maxPages pages.
 func pages[T any](ctx context.Context, a *api, path, query string) (all []T, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []T
@@ -86,8 +84,8 @@ func pages[T any](ctx context.Context, a *api, path, query string) (all []T, err
 	return all, nil
 }
 
-// heed starts a pause if the rate limit allows no more requests. The header "…Reset" has its end in Unix time. GitHub's
-// headers begin with "X-", GitLab's do not.
+// heed starts a pause if the rate limit allows no more requests. The header "…Reset" has the pause's end in Unix time.
+// GitHub's headers begin with "X-"; GitLab's do not.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
@@ -100,7 +98,7 @@ func (a *api) heed(header http.Header) {
 	}
 }
 
-// breakFor returns the pause after a refused request, or 0 if the rate limit is not the reason.
+// breakFor returns 0 if the rate limit is not the reason for the refusal.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -111,7 +109,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case a.until.After(a.now()):
 		return a.until.Sub(a.now())
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub's recommendation if no header gives a time
+		return time.Minute // GitHub's recommendation unless a header gives a time
 	}
 	return 0
 }

@@ -39,7 +39,7 @@ var gitea = kind{
 
 type giteaRepository struct{ repository }
 
-// find implements pullAPI. It reads pages, as Gitea cannot filter by head branch.
+// find implements pullAPI. It reads pages, because Gitea cannot filter by head branch.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -50,7 +50,7 @@ func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, 
 			return pull{}, false, err
 		}
 		pulls = slices.DeleteFunc(pulls, func(p pull) bool { return p.branch != branch })
-		if len(pulls) > 0 { // the newest
+		if len(pulls) > 0 { // the first is the newest
 			return slices.MaxFunc(pulls, func(a, b pull) int { return a.number - b.number }), true, nil
 		}
 	}
@@ -79,7 +79,7 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) (al
 	return all, nil
 }
 
-// label implements announcer. Gitea ignores unknown labels, so label creates them and adds all again.
+// label implements announcer. Gitea ignores unknown labels, so label creates these and adds all labels again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []repositoryLabel

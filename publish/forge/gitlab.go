@@ -106,7 +106,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab needs user ids, and accepts no team as a reviewer.
+// ask implements announcer. GitLab needs user ids. A team cannot be a reviewer.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -147,7 +147,7 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses implements marker. Without all=true, GitLab returns only each name's newest status.
+// statuses implements marker. Without all=true, GitLab returns only the newest status of each name.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	type named struct {
 		Name        string `json:"name"`
@@ -166,7 +166,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. It ignores older versions' error if only a description changes.
+// setStatus implements marker. Older versions return an error if only a description changes; setStatus ignores it.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -181,10 +181,9 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge limits the difference between a signed webhook's time and now.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a webhook's signature. Older versions send the secret itself instead.
+// gitLabSignature verifies the signature of a webhook. Older versions send the secret itself instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -194,7 +193,6 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature follows standardwebhooks.com. One matching HMAC after "v1," suffices.
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -209,7 +207,6 @@ func standardSignature(r hookRequest, signatures string) bool {
 	})
 }
 
-// signingKey returns a secret's key. After the prefix "whsec_", it is in base64.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

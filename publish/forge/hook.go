@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// Hook serves webhooks. It calls Pushed if a webhook has the right secret and reports a push to Branch. Responses:
+// Hook serves webhooks. It calls Pushed for a webhook with the right secret about a push to Branch. Responses:
 //
 //	200  ignored: the push is to another branch, or to a tag
 //	202  accepted; Pushed is called only for a push to Branch
@@ -36,21 +36,21 @@ type Hook struct {
 	Pushed func() // must not block
 	Now    func() time.Time
 
-	forges  table // default: all
+	forges  table // default: all forges
 	reading chan struct{}
 }
 
 // HookPath is a Hook's URL path.
 const HookPath = "/webhook"
 
-// A signature covers the whole body, so Hook reads whole bodies, but few at a time.
+// A signature covers the whole body, so Hook reads whole bodies, but only a few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook refuses an empty secret, with which any client could cause fetches.
+// NewHook refuses an empty secret, because any client could then cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -62,7 +62,8 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// Ask posts a push to Branch to another process's Hook. url includes HookPath. Only code 202 is no error.
+// Ask reports a push to Branch to the Hook of another process. url includes HookPath. Any status except 202 is an
+// error.
 func (h Hook) Ask(ctx context.Context, url string) error {
 	var push event
 	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()
@@ -106,7 +107,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 	default:
 		return http.StatusServiceUnavailable, ""
 	}
-	// Ignore the error: tests' ResponseRecorder has no deadlines.
+	// The error is ignored, because a ResponseRecorder in tests has no deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -122,7 +123,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 	case !h.isPush(r.Header):
 	case event.Ref == "refs/heads/"+h.Branch:
 		h.Pushed()
-	default: // forges show other codes than 2xx as failed
+	default: // forges show codes other than 2xx as failures
 		return http.StatusOK, fmt.Sprintf("ignored: push to %s, this reconciler follows %s",
 			strings.Replace(event.Ref, "refs/heads/", "branch ", 1), h.Branch)
 	}
@@ -146,7 +147,6 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has any forge's signature (given), and whether it is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -177,7 +177,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // possible for GitHub's webhooks
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // an option of GitHub's webhooks
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -195,7 +195,7 @@ func (h Hook) path() string {
 	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 }
 
-// isOurs ignores hosts, as a forge may have several names.
+// isOurs ignores the host, because a forge may have several host names.
 func (h *Hook) isOurs(e event) bool {
 	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {

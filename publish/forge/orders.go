@@ -23,7 +23,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // merged, or closed by a user
+			return nil // the pull request was merged, or a user closed it
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -49,8 +49,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues another update after Settle for a branch just removed and created again. Gitea may handle the
-// removal late, and close the new pull request.
+// lookAgain queues another update after Settle, for a branch that was removed and created again. Gitea may handle the
+// removal late, and then close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,14 +72,12 @@ func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports a pull request closed by the removal of its branch.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.justRemoved(p.branch) || strings.HasPrefix(p.body, goneText)
 }
 
-// justRemoved reports a removal so recent that the forge may close the pull request later.
 func (w *Worker) justRemoved(branch string) bool {
 	at, removed := w.removed[branch]
 	return removed && w.Now().Before(at.Add(4*w.Settle))
@@ -99,7 +97,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal: a pull request without reviewers or labels is still useful.
+// tolerate logs a permanent refusal, because a pull request without reviewers or labels is still useful.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -121,7 +119,6 @@ func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes this cluster's open pull requests without a branch.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

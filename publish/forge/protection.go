@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a merge needs a code owners' review. It fails if the forge hides this setting, for example
-// from users who are not administrators.
+// AsksOwners reports whether a merge needs a review by code owners. It fails if the forge hides this setting, for
+// example from users who are not administrators.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns the paths of code owners files.
+// CodeOwners returns the allowed paths of the file of code owners.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // perhaps only a ruleset
+		if strings.Contains(refused.Message, "Branch not protected") { // a ruleset may still protect the branch
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. One matching pattern that requires code owners suffices.
+// asksOwners implements guard. If several patterns match, one that requires code owners suffices.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,7 +91,7 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always requests these reviews; a rule may require them.
+// asksOwners implements guard. Gitea always requests the owners' reviews, and a rule may require them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`

@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch with the newest commit. A pull request that a user closed at this
-// commit stays closed.
+// Pull opens or updates the pull request of a branch. If a user closed the pull request at commit, it stays closed.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
@@ -53,8 +52,8 @@ type comment struct {
 	Body string `json:"body"`
 }
 
-// Comment replaces the newest comment that begins with mark, or adds a comment. It skips other users' comments, which
-// the forge refuses to change.
+// Comment replaces the newest comment that begins with mark, or adds a comment. It skips comments of other users,
+// because the forge refuses to change these.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

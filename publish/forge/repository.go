@@ -12,11 +12,11 @@ import (
 type repository struct {
 	*api
 	path string // /repos/OWNER/NAME
-	base string // of the pull requests
-	size string // parameter for items per page
+	base string // base branch of the pull requests
+	size string // query parameter for items per page
 }
 
-// repositoryPull is a pull request. Neither API has all fields.
+// repositoryPull is a pull request. GitHub's and Gitea's APIs each have only some of the fields.
 type repositoryPull struct {
 	Number   int               `json:"number"`
 	Title    string            `json:"title"`
@@ -34,7 +34,7 @@ type repositoryLabel struct {
 }
 
 type repositorySide struct {
-	Ref    string `json:"ref"`   // branch; Gitea changes it when the branch is removed
+	Ref    string `json:"ref"`   // the branch; Gitea changes it when the branch is removed
 	Label  string `json:"label"` // Gitea: the branch
 	SHA    string `json:"sha"`
 	RepoID int64  `json:"repo_id"` // Gitea
@@ -66,7 +66,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask implements announcer. A reviewer such as org/team is a team.
+// ask implements announcer. A reviewer with a slash, such as org/team, is a team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -79,7 +79,7 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// statuses implements marker. The combined status has the newest of each context.
+// statuses implements marker. The combined status has the newest status of each context.
 func (r repository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
@@ -114,7 +114,6 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected reads a field that all forges share.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

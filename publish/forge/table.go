@@ -15,15 +15,15 @@ var forges = table{gitHub, gitLab, gitea}
 
 type kind struct {
 	name     rollout.ForgeType
-	isAt     func(host string) bool      // a public host, without a port
-	api      func(address string) string // the API's address for browsers' address
+	isAt     func(host string) bool      // whether the forge has this public host; without a port
+	api      func(address string) string // the API's address; address is for browsers
 	spacing  time.Duration
-	groups   bool // nested groups of repositories
+	groups   bool // allows nested groups of repositories
 	header   func(token string) http.Header
 	client   func(a *api, repository, base string) host
 	comments func(repository string, number int) commentPaths
 
-	// Paths are relative to the repository's page. Branch names are already escaped.
+	// The results are relative to the repository's page. name is escaped already.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
@@ -31,7 +31,7 @@ type kind struct {
 	isPush    func(http.Header) bool
 }
 
-// named determines the forge by the public host if name is "".
+// named uses the public host if name is "".
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return rollout.Find(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 }
@@ -52,7 +52,6 @@ type host interface {
 type pullAPI interface {
 	// find returns a branch's open pull request, or else the newest.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open reads at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
 	// edit also closes the pull request if closed is true.
@@ -66,7 +65,7 @@ type announcer interface {
 }
 
 type marker interface {
-	// statuses returns each name's (context's) newest status.
+	// statuses returns the newest status of each name (GitHub: context).
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }

@@ -21,7 +21,6 @@ type target struct {
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits a Git URL. For a local path, host is "".
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -30,9 +29,9 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is for SSH, not the API
+			host = name // omits the port, because it is for SSH
 		}
-		// These hosts serve the main host's SSH on port 443.
+		// These hosts serve the SSH of the main host on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -43,7 +42,8 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. It refuses the token for an address that is neither Git's host nor trusted.
+// resolve completes a configuration. If the address is neither Git's host nor trusted, it refuses to send the token
+// there.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL
@@ -87,15 +87,15 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	return target{kind: k, address: address, repository: repository}, nil
 }
 
-// Pages has the URLs of a repository's web pages, all "" for an unknown forge.
+// Pages has the URLs of a repository's web pages. For an unknown forge, all are "".
 type Pages struct {
 	home   string
 	kind   kind
 	opened bool
 }
 
-// PagesOf returns a repository's pages. config may be nil for a known public host. The host need not be trusted,
-// because no token is sent.
+// PagesOf returns a repository's pages. If the host is a known public host, config may be nil. The host need not be
+// trusted, because no token is sent.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -120,12 +120,12 @@ func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Forges expect slashes without escapes.
+	// Forges expect slashes that are not escaped.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page, such as a search, that leads to a proposal's open pull request, or "" without a
-// configuration.
+// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. Without a
+// configuration, it returns "".
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -139,7 +139,7 @@ func below(prefix string) func(string) string {
 
 var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
 
-// PullOf returns the forge and the pull request's number from a CI job's environment.
+// PullOf returns the forge and the number of the pull request from a CI job's environment.
 func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
 		number, err := strconv.Atoi(iid)
@@ -156,7 +156,7 @@ func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	return RepositoryOf(env), number, err
 }
 
-// RepositoryOf returns a CI job's repository, or the zero Forge.
+// RepositoryOf returns the repository of a CI job, or the zero Forge.
 func RepositoryOf(env func(string) string) rollout.Forge {
 	f := rollout.Forge{
 		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),

@@ -19,8 +19,8 @@ type proposed struct {
 	rollout.State
 	rollout.Proposal
 	Cluster  string
-	File     string // promotion's
-	Past, Of int    // the waiting step, from 1; the number of steps
+	File     string // the promotion file
+	Past, Of int    // number of the waiting step, from 1; number of steps
 }
 
 // describe returns a proposal's title and body. It quotes other authors' texts as code, without mentions or formatting.
@@ -61,7 +61,7 @@ func markdown(name string, of any) string {
 		"join":     strings.Join,
 		"evidence": rollout.Evidence,
 	}).Parse(pullText))
-	_ = texts.ExecuteTemplate(&b, name, of) // the templates fit these types
+	_ = texts.ExecuteTemplate(&b, name, of) // cannot fail: the templates fit these types
 	return b.String()
 }
 

@@ -16,36 +16,36 @@ import (
 
 // Options configure a Worker.
 type Options struct {
-	Cluster string // whose proposals get pull requests
+	Cluster string // cluster whose proposals get pull requests
 	Remote  string // without credentials
 	Branch  string
 	Trusted string // also gets the token; may be ""
 	// Token is called for each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long a forge may take to close a removed branch's pull request (default 30 s).
+	// Settle is the longest time that a forge takes to close the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread lengthens the pause before a retry, so that processes do not retry together.
+	// Spread lengthens the pause before a retry, so that several processes do not retry at once.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem, or completed work if problem is nil. The Worker logs a lasting problem once.
+	// Log gets a problem, or completed work if problem is nil. A lasting problem is logged once.
 	Log func(problem error, done string)
 
-	forges table // default: all
+	forges table // default: all forges
 }
 
 // maxJobs limits the queue while the forge does not respond.
 const maxJobs = 4096
 
-// Worker sends changes one by one. Show, Resume and Flush may run concurrently.
+// Worker sends changes one at a time. Show, Resume and Flush may run concurrently.
 type Worker struct {
 	Options
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string             // job keys, oldest first
-	exists  map[string]bool      // by proposal branch
-	newest  map[string]string    // by proposal branch
-	removed map[string]time.Time // last removal by this process
+	order   []string             // keys of jobs, oldest first
+	exists  map[string]bool      // by proposal's branch: whether it exists
+	newest  map[string]string    // by proposal's branch: the newest commit
+	removed map[string]time.Time // by branch: time of the last removal by this process
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -54,7 +54,7 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge
 	pause    time.Time
-	downs    int // failures since the last usable response
+	downs    int // number of failures since the last usable response
 	reported map[string]bool
 }
 
@@ -76,7 +76,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues recorded transitions, and does not wait.
+// Show implements adapters.ForgeReader. It queues orders for recorded transitions, and does not wait.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues all apps' proposals and missing statuses, and closes removed
-// branches' pull requests.
+// Resume implements adapters.ForgeReader. It queues the proposals of all apps, missing statuses, and the closing of
+// pull requests whose branch is gone.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit, for one request for several apps
+	known := map[string]map[string]status{} // by commit, so that several apps need one request
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -121,7 +121,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 	})
 }
 
-// take queues transitions' orders. The caller holds the lock.
+// take requires the lock.
 func (w *Worker) take(
 	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the wait for an order. It sets busy.
+// next returns the oldest due order, or the time until an order is due. It sets busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +269,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // try others first, as the forge may fail only for this order
+		j.tries++ // try other orders first, because the forge may fail only for this order
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
@@ -290,7 +290,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once, and again after a successful retry.
+// report logs each error once, and logs it again after a success.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -298,7 +298,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until each due order was tried, or until the context ends.
+// Flush waits until each due order was tried once, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

@@ -15,11 +15,11 @@ import (
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // of the release in flight, from 0 to 1, by workload
+	weights map[string]float64 // by workload: weight of the release in flight, from 0 to 1
 	failing bool
 }
 
-// appCollector creates metrics at each scrape, so that no series of a removed app remains.
+// appCollector creates the metrics at each scrape, so that no series of a removed app remains.
 type appCollector struct {
 	mu    sync.Mutex
 	apps  map[string]known
@@ -76,7 +76,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts a report's changes, for an app's first report compared with Before.
+// Tell counts the changes in a report. It compares an app's first report with Before.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -1,3 +1,3 @@
-// Package metrics counts events of releases, of the reconcile loop and of Git. It compares states before and after each
-// pass, so that a restarted process counts no event twice.
+// Package metrics counts events of releases, of the reconcile loop and of Git. It compares the states before and after
+// each pass, so that no event is counted twice after a restart.
 package metrics

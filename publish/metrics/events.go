@@ -8,11 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome says how a release ended, or why it is being rolled back.
+// Outcome tells how a release ended, or why it is being rolled back.
 type Outcome string
 
 const (
-	Promoted   Outcome = "promoted"   // stable now
+	Promoted   Outcome = "promoted"   // the version is stable now
 	Rejected   Outcome = "rejected"   // aborted by a user, by measurements or by its deadline
 	Reverted   Outcome = "reverted"   // Git requested the stable version again
 	Superseded Outcome = "superseded" // Git requested another version
@@ -21,7 +21,7 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is a user's action.
+// On is a user's action that an app waits for.
 type On string
 
 const (
@@ -29,13 +29,13 @@ const (
 	OnRevert    On = "revert"    // revert Git to the stable version after a rejection
 )
 
-// Wait has the awaited action and the wait's start, or zero.
+// Wait has the user's action that an app waits for, and the wait's start. Otherwise, it is zero.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns an app's wait, since the recorded time.
+// WaitOf returns the action that an app waits for, and since when.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -51,18 +51,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has a transition's effects. A duration is nil unless its period ends.
+// Change has the effects of a transition. A duration is nil unless its period ends in the transition.
 type Change struct {
 	Phase    rollout.Phase // "" if no transition was recorded
 	Started  bool
-	Outcome  Outcome // if a release ended or its rollback began
+	Outcome  Outcome // set if a release ended or its rollback began
 	Lead     *time.Duration
 	Until    *time.Duration // from the release's start to its rejection
 	Retreat  *time.Duration // from the rollback's start until all pods are stable
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns a transition's effects. asked is Git's newest version.
+// Between returns the effects of a transition. asked is the newest version in Git.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) (c Change) {
 	if after.Serial != before.Serial {
 		c.Phase = after.Phase
@@ -79,7 +79,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) (c 
 			}
 		}
 	}
-	if before.Watch != nil && after.Phase == rollout.Aborting { // it was stable
+	if before.Watch != nil && after.Phase == rollout.Aborting { // the version was stable
 		c.Started, c.Outcome, c.Until = false, Rejected, span(before.Watch.Began, now)
 	}
 	if before.Phase == rollout.Aborting && after.Phase != rollout.Aborting && before.Rollback != nil {
@@ -103,7 +103,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A listed rejection is new: a release's start removes its version's earlier rejection.
+	// The rejection is new, because a release's start removes its version's earlier rejection.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -113,7 +113,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns 0 for negative durations, from different clocks.
+// span returns 0 for a negative duration, because times may be from different clocks.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options has the clock and constant labels.
+// Options has the clock and the values of constant labels.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
@@ -42,7 +42,7 @@ type Metrics struct {
 	stats atomic.Pointer[func() report.Stats]
 }
 
-// New returns zero metrics.
+// New returns metrics that are zero.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
 	none := func() report.Stats { return report.Stats{} }
@@ -124,12 +124,12 @@ func result(err error) string {
 	return failed
 }
 
-// Handler serves the formats of Prometheus and OpenMetrics.
+// Handler serves the metrics in the formats of Prometheus and OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Leading records whether this process, as the leader, makes passes.
+// Leading records whether this process is the leader and makes passes.
 func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
@@ -150,7 +150,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // also after a fetch or push, because an unchanged app causes no pass
+				m.lastPass.Set(seconds(now)) // also set after a fetch or push, because unchanged apps cause no pass
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -169,10 +169,9 @@ var familiesText []byte
 type family struct {
 	Name, Help string
 	Labels     []string
-	Buckets    string // a key of bounds, for histograms
+	Buckets    string // for histograms: a key of bounds
 }
 
-// bounds is in seconds.
 var bounds = map[string][]float64{
 	"quick": {.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	"slow":  {15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800},
@@ -199,8 +198,8 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// Count registers another package's counter, which each scrape reads. value is for the counter's label, if any. Call
-// Count only once for each name and value.
+// Count registers a counter of another package. Each scrape calls read. value is the value of the counter's label, if
+// any. Call Count only once for each name and value.
 func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}

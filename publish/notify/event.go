@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links returns forge pages' URLs. A function is nil if the forge has no such pages.
+// Links returns the URLs of a forge's pages. If the forge has no such pages, the function is nil.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events returns a state commit's events, sorted by app.
+// Events returns the events of a state commit, sorted by app.
 func Events(cluster string, commit rollout.StateCommit, links Links) (events []rollout.Event) {
 	for _, app := range commit.Apps {
 		if e, ok := eventOf(cluster, commit, app, links); ok {
@@ -35,7 +35,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // only a problem's end
+	if len(kinds) == 0 { // only a problem ended
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -51,7 +51,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // the previous state has an ended release
+	about := before // an ended release is in the previous state
 	if after.Release != nil {
 		about = after
 	}
@@ -117,7 +117,6 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes kinds of event. With atStep, the title has the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -184,7 +183,7 @@ func text(e rollout.Event) string {
 	return strings.Join(lines, "\n")
 }
 
-// Kinds returns a transition's kinds of event, most important first.
+// Kinds returns the kinds of event in a transition, most important first.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -192,7 +191,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	b, a := before.Held, after.Held
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
-	// Many apps wait for a cohort or stage, so only an app that needs a user is an event.
+	// Many apps wait for a cohort or stage, so a wait is an event only if an app needs a user.
 	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort, rollout.HeldStage) &&
 		(!b.Waits() || b.Commit != a.Commit)
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
@@ -203,7 +202,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	same := before.Release.Same(after.Release)
-	stepped, opened := false, false // to a later step; by a promotion
+	stepped, opened := false, false // reached a later step; a promotion opened a gate
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
 			stepped, opened = same && after.Phase != rollout.Aborting, opened || p.Opened != ""
@@ -244,11 +243,10 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy ends the id of a problem without a release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems, first the release's, whose id is constant from the stall until
-// users revert.
+// troubles returns the ids of at most three problems. The release's problem is first. Its id stays the same from the
+// stall until users revert.
 func troubles(prefix string, s rollout.State) (all []string) {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:

@@ -14,14 +14,14 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact
-	Ends  bool // only ends a problem; the receiver did not select its event
+	Ends  bool // the message only ends a problem; the receiver did not select the event
 }
 
-// Profile has a service's defaults.
+// Profile has the defaults of a service.
 type Profile struct {
-	Defaults []rollout.EventKind // for receivers that selected none
+	Defaults []rollout.EventKind // kinds for receivers that selected none
 	Resolves bool                // a problem lasts until a message resolves it
-	Dedups   bool                // the service, or its reader, recognizes a repeat by its key
+	Dedups   bool                // the service or its reader recognizes a repeated message by its key
 }
 
 // Fact has a name and a value.
@@ -30,8 +30,8 @@ type Fact struct{ Name, Value string }
 // maxText is in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns the message, if the receiver wants the event. After an error in a template, the default text is
-// used.
+// MessageFor returns the message for an event, if the receiver wants the event. If a template fails, the default text
+// is used.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -63,7 +63,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits a template's output, which could use all memory.
+// bounded limits a template's output, because it could use all memory.
 type bounded struct{ b *strings.Builder }
 
 func (w *bounded) Write(p []byte) (int, error) {
@@ -113,13 +113,13 @@ func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event 
 	return eventAs(e, kind)
 }
 
-// MaxAge is the maximum age of a sent event.
+// MaxAge is the maximum age of an event that is still sent.
 const MaxAge = 24 * time.Hour
 
-// MaxPending limits a receiver's waiting events. The oldest are dropped.
+// MaxPending limits the waiting events of a receiver. The oldest are dropped.
 const MaxPending = 200
 
-// Due is a message. Sending moves the receiver's cursor to After.
+// Due is a message to send. After sending, the receiver's cursor is After.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -128,12 +128,12 @@ type Due struct {
 // Backlog holds a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
-	Dropped int // too old or too many events
+	Dropped int // number of events that were too old or too many
 	Err     error
 }
 
 // Pending returns messages about the commits after the cursor, oldest first. A killed process may have sent the
-// messages up to claimed, so Pending marks them as repeats.
+// messages up to claimed, so these are marked as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) (b Backlog) {
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })

@@ -1,4 +1,4 @@
-// Package serve serves a port with limits of connections, under its own host names.
+// Package serve serves a port with limits on connections, and only under its own host names.
 package serve
 
 import (
@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// For HTTP/1.1, browsers open at most six connections, although the standard (https://html.spec.whatwg.org) sets no
+// For HTTP/1.1, browsers open at most six connections, although the standard (https://html.spec.whatwg.org) has no
 // limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // per write; an event stream has many
+	writeTime       = 30 * time.Second // for each write; an event stream has many writes
 )
 
 // Options configure a server.
 type Options struct {
-	Address string       // with Public, gives the accepted host names
+	Address string       // together with Public, determines the accepted host names
 	Public  string       // URL in browsers
 	Server  *http.Server // with a Handler and an ErrorLog; limits are set here
-	Ended   func(error)  // if serving fails
+	Ended   func(error)  // called if serving fails
 	Now     func() time.Time
 }
 
-// On serves a listener. stop cancels all requests' contexts and stops the server.
+// On serves a listener. stop cancels the contexts of all requests, and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -45,7 +45,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}()
 	return func() {
 		end()
-		last, done := context.WithTimeout(context.Background(), 3*time.Second) // for responses after stop
+		last, done := context.WithTimeout(context.Background(), 3*time.Second) // time for responses after stop
 		defer done()
 		if err := server.Shutdown(last); err != nil {
 			_ = server.Close()
@@ -69,9 +69,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames checks a request's host against DNS rebinding, in which another site's name resolves to this machine. A
+// ownNames checks a request's host. It prevents DNS rebinding, in which another site's name resolves to this machine. A
 // loopback address accepts local names and the public URL's host. Another address also accepts IP addresses, names
-// without a dot and Services; without a public URL, every name.
+// without a dot and Services; without a public URL, any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -99,8 +99,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded limits open connections, in total and for each client. Beyond a limit, it closes an older connection, so that
-// a new one, such as a probe's, is served.
+// bounded limits open connections, in total and for each client. Above a limit, it closes an older connection, so that
+// a new connection, such as a probe's, is served.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -125,8 +125,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, or nil. A client at its limit loses one, else the
-// busiest client: the oldest idle, then the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new one, or nil. The client loses one at its limit, and
+// otherwise the busiest client does: the oldest idle, or else the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -163,10 +163,9 @@ type boundedConn struct {
 	net.Conn
 	of     *bounded
 	client string
-	active bool // guarded by of.mu
+	active bool // of.mu guards active
 }
 
-// Write fails after writeTime, if the client does not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: passes, fetches, renders, decisions, applies, pushes.
+// Package tracing sends spans to an OpenTelemetry collector: passes, fetches, renders, decisions, applies and pushes.
 package tracing
 
 import (
@@ -26,15 +26,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Enabled reports whether the environment names a collector. OpenTelemetry's headers, timeout, sampler and resource
-// attributes also apply.
+// Enabled reports whether the environment names a collector. OpenTelemetry's variables for headers, timeout, sampler
+// and resource attributes also apply.
 func Enabled() bool { return variable("ENDPOINT") != "" }
 
-// Options describes the process.
+// Options describe the process.
 type Options struct {
 	Version string
 	Cluster string
-	Problem func(error) // spans cannot be sent; from any goroutine
+	Problem func(error) // called from any goroutine if spans cannot be sent
 }
 
 // Tracing sends spans until Stop.
@@ -53,7 +53,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(), // last: OTEL_SERVICE_NAME overrides the name above
+		resource.WithFromEnv(), // last, because OTEL_SERVICE_NAME overrides the name above
 	)
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -81,11 +81,11 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// withoutMemory drops cached renders' spans, because they would fill the queue.
+// withoutMemory drops spans of cached renders, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
-	// A kustomize build takes longer than a millisecond.
+	// A kustomize build takes longer than a millisecond, so a shorter render is from the cache.
 	quick := s.EndTime().Sub(s.StartTime()) < time.Millisecond && s.Status().Code != codes.Error
 	if quick && s.Name() == string(report.PartRender) {
 		return
@@ -93,8 +93,8 @@ func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// exporter sends spans with OTLP as JSON over HTTP, which all collectors accept. OpenTelemetry's exporter would add 2
-// MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+// exporter sends spans with OTLP as JSON over HTTP, because all collectors accept this. OpenTelemetry's exporter would
+// add 2 MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
@@ -107,8 +107,9 @@ func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
-// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the variable.
+// newExporter reads the variables ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE,
+// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the
+// variable.
 func newExporter() (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
@@ -171,8 +172,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter, not concurrently. For a repeated error, it returns nil, because the SDK
-// logs each error.
+// ExportSpans implements trace.SpanExporter. Calls must not overlap. If an error repeats, it returns nil, because the
+// SDK logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -193,7 +194,6 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// SPAN_KIND_INTERNAL and STATUS_CODE_ERROR in trace.proto.
 const (
 	kindInternal = 1
 	statusError  = 2
@@ -201,8 +201,8 @@ const (
 
 type object = map[string]any
 
-// encoded returns an ExportTraceServiceRequest (trace/v1). All spans share provider and resource. Identifiers are
-// hexadecimal, and 64-bit numbers are strings.
+// encoded returns an ExportTraceServiceRequest (trace/v1). All spans have the same provider and resource. Identifiers
+// are hexadecimal, and 64-bit numbers are strings.
 func encoded(spans []trace.ReadOnlySpan) object {
 	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 	all := rollout.Mapped(spans, func(s trace.ReadOnlySpan) object {

@@ -1,4 +1,4 @@
-// Package gitstore records in Git the events that each receiver got.
+// Package gitstore records in Git which events each receiver got.
 package gitstore
 
 import (

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendEmail sends one message to all recipients. The event gives its Message-ID, so servers may drop repeats.
+// sendEmail sends one message to all recipients. Its Message-ID depends only on the event, so servers may drop repeats.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, errMsg := email(s, m)
 	client, errClient := mailClient(s)
@@ -42,8 +42,8 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg.SetMessageIDWithValue(rollout.Digest([]byte(s.receiver.Name+"\n"+m.ID), 16) + "@" + domain)
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // no automatic replies (RFC 3834)
-	// A release's messages share an id in References, for a thread.
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies (RFC 3834)
+	// A release's messages share an id in References, so that they form a thread.
 	thread := rollout.Digest([]byte(m.Cluster+"/"+m.App+"/"+string(m.Release)), 16)
 	msg.SetGenHeader(mail.HeaderReferences, "<"+thread+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
@@ -62,7 +62,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient uses port 587 with STARTTLS (default), 465 with TLS, or 25 without TLS.
+// mailClient uses port 587 with STARTTLS (default), port 465 with TLS, or port 25 without TLS.
 func mailClient(s *session) (*mail.Client, error) {
 	security := s.receiver.Settings["tls"]
 	port, secured := 587, mail.WithTLSPolicy(mail.TLSMandatory)
@@ -92,7 +92,7 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail reports a 5xx response. Other errors are transient (RFC 5321, section 4.2.1).
+// isFinalMail reports whether the server's response is 5xx. Other errors are transient (RFC 5321, section 4.2.1).
 func isFinalMail(err error) bool {
 	if sent := new(mail.SendError); errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		return sent.ErrorCode() >= 500

@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendGoogleChat posts to a space's webhook, with a thread per release.
 func sendGoogleChat(ctx context.Context, s *session, m notify.Message) error {
 	u, err := url.Parse(s.values["url"])
 	if err != nil {

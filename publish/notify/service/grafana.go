@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendGrafana posts an annotation, which covers the whole release if it has ended or is being rolled back.
-// https://grafana.com/docs/grafana/latest/developers/http_api/annotations
+// sendGrafana posts an annotation. If the release has ended or is being rolled back, the annotation covers the whole
+// release. https://grafana.com/docs/grafana/latest/developers/http_api/annotations
 func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	text := html.EscapeString(m.Title)
 	if m.Text != "" {

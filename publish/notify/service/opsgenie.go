@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendOpsgenie creates and closes alerts. With an equal alias, a repeat only increases the count.
+// sendOpsgenie creates and closes alerts. A repeat has the same alias, and only increases the alert's count.
 // https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"

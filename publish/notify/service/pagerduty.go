@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendPagerDuty triggers and resolves incidents. With an equal dedup_key, a repeat opens no second incident.
+// sendPagerDuty triggers and resolves incidents. A repeat has the same dedup_key, and opens no second incident.
 // https://developer.pagerduty.com/docs/events-api-v2-overview
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"

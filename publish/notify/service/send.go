@@ -32,14 +32,14 @@ const Timeout = 10 * time.Second
 // Failure is Send's error.
 type Failure struct {
 	Final bool          // a retry cannot succeed
-	After time.Duration // requested by the service, or 0
+	After time.Duration // the pause that the service requests, or 0
 	msg   string
 }
 
 // Error returns the service's message, without credentials.
 func (f *Failure) Error() string { return f.msg }
 
-// Send makes one attempt. Its error is a *Failure.
+// Send makes one attempt to send a message. Its error is a *Failure.
 func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
 	return table.send(ctx, deps, r, m)
 }
@@ -70,7 +70,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads credentials for each message, because they may change.
+// open reads the credentials for each message, because they may change.
 func (s *session) open(ctx context.Context) (err error) {
 	for name, c := range s.receiver.Credentials {
 		if s.values[name], err = s.credential(ctx, c); err != nil {
@@ -110,7 +110,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 		}
 		value, where = data[c.Secret.Key], fmt.Sprintf("the key %s of the Secret %s", c.Secret.Key, c.Secret.Name)
 	}
-	value = strings.TrimSpace(value) // editors end a file with a newline
+	value = strings.TrimSpace(value) // editors add a newline at the end of a file
 	if value == "" {
 		return "", fmt.Errorf("%s is empty or not there", where)
 	}
@@ -118,14 +118,12 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns an address without a final slash; usual is the default.
 func (s *session) base(usual string) string {
 	return strings.TrimRight(cmp.Or(s.receiver.Settings["address"], usual), "/")
 }
 
 type object = map[string]any
 
-// post sends JSON, and returns a 2xx response's body.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -137,8 +135,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 // passes lists the statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
-// postBytes sends JSON with a media type. A 2xx response with an incomplete body is a success: a retry would send the
-// message twice.
+// postBytes sends JSON with a media type. A 2xx response with an incomplete body is a success, because a retry would
+// send the message again.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -151,7 +149,7 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		// After others, such as a redirect to another host, a retry cannot succeed.
+		// After other statuses, such as a redirect to another host, a retry cannot succeed.
 		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed

@@ -337,7 +337,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone checks that a message opens no incident if it only ends a problem, or has no problem.
+// TestEndsAlone checks messages that only end a problem or have no problem. They open no incident.
 func TestEndsAlone(t *testing.T) {
 	for _, s := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {

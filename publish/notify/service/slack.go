@@ -12,7 +12,6 @@ import (
 // slackPasses lists transient errors.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
-// sendSlack posts to an incoming webhook, or to chat.postMessage with a token.
 func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	if s.values["url"] != "" {
 		return sendChat(ctx, s, m)

@@ -59,47 +59,41 @@ func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	return body, nil
 }
 
-// card is the templates' data. Templates omit empty texts, because services refuse null.
+// card is the templates' data. The templates omit empty texts, because services refuse null.
 type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
 	Outcome, Color text // such as #2eb67d
-	At, Lasts      text // an alert ends at Lasts
+	At, Lasts      text // At is the event's time; an alert ends at Lasts
 	Over           []text
 	Ends           bool
-	Channel        text // receiver's setting
+	Channel        text // the receiver's setting
 	Facts, Links   []fact
 }
 
 type fact struct{ Name, Value text }
 
-// text is printed in quotes, so that no text can add fields.
+// text is printed in quotes, so that it cannot add fields.
 type text string
 
-// String returns YAML.
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
 
-// Cut limits the characters.
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless: no hidden links or mentions.
+// Plain makes other authors' Markdown harmless, without hidden links or mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))
 }
 
-// HTML escapes for HTML.
 func (t text) HTML() text { return text(html.EscapeString(string(t))) }
 
-// Slack escapes links and mentions.
 func (t text) Slack() text {
 	return text(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(string(t)))
 }
 
-// NoBar replaces the separator in Slack's links.
 func (t text) NoBar() text { return text(strings.ReplaceAll(string(t), "|", "¦")) }
 
-// Number returns a color such as #2eb67d as a number.
 func (t text) Number() (int64, error) {
 	return strconv.ParseInt(strings.TrimPrefix(string(t), "#"), 16, 32)
 }

@@ -32,7 +32,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader has "sha256=" and the body's hexadecimal HMAC, as forges' webhooks.
+// signatureHeader has "sha256=" and the hexadecimal HMAC of the body, as in webhooks of forges.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

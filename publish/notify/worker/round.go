@@ -12,16 +12,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits a recorded cursor's lag in commits without a due message, for new processes.
+// maxLag limits how many commits a recorded cursor may lag if no message is due. A new process reads these commits.
 const maxLag = 100
 
-// lease is the time after which an unchanged claim's process counts as dead.
+// lease is the time after which the process of an unchanged claim counts as dead.
 const lease = 30 * time.Second
 
-// claimTime limits the sending of claimed messages. It is shorter than lease, so that no other process takes over.
+// claimTime limits the time for sending claimed messages. It is shorter than lease, so that no other process takes
+// over.
 const claimTime = 20 * time.Second
 
-// errBusy means another process has claimed messages.
+// errBusy means that another process has claimed messages.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
 type task struct {
@@ -36,14 +37,14 @@ type plan struct {
 	wait    time.Duration // maximum pause before the next round
 }
 
-// round writes cursors, claims due messages, and sends them. It returns the next pause.
+// round returns the pause until the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // nothing due in the last known record: no request
+	if w.record != nil { // if the last known record has nothing due, no request is needed
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -93,7 +94,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages. It runs again after a conflict, so it changes only foreign, since and reported in w.
+// plan claims due messages. It may run again after a conflict, so in w it changes only foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -141,7 +142,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record is written anyway
+		maps.Copy(n.Receivers, lagging) // also write lagging cursors, because the record is written anyway
 	}
 	return p, nil
 }
@@ -155,7 +156,6 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets By to this process, or to "" without claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -168,9 +168,10 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. The lease is by this machine's clock.
+// busy returns how long to wait for the claim of another process. The lease is measured by this machine's clock.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// An old claim's process is dead, even if clocks differ. "gitrollout once" ends too early to wait for the lease.
+	// The process of an old claim is dead, even if clocks differ. "gitrollout once" ends too early to wait for the
+	// lease.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""
@@ -223,13 +224,13 @@ func (w *Worker) task(
 }
 
 type sent struct {
-	n       int     // delivered or refused permanently
+	n       int     // number of messages that were delivered or permanently refused
 	refused []error // permanently refused messages
 	failed  error
 	after   time.Duration
 }
 
-// send sends messages in order, until a message needs a retry or the time is over.
+// send stops if a message needs a retry or the time is over.
 func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -259,7 +260,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // keep the claim, as the message may have arrived
+	case ctx.Err() != nil: // keep the claim, because the message may have arrived
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

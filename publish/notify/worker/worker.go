@@ -1,6 +1,6 @@
 // Package worker sends notifications in the background. A record in Git has a cursor for each receiver. Processes claim
-// messages in the record by compare-and-swap, so that no two processes send one. After a crash, the next process sends
-// claimed messages again, marked as possible repeats unless the service recognizes repeats.
+// messages in the record by compare-and-swap, so that no message is sent by two processes. After a crash, the next
+// process sends claimed messages again. It marks these as possible repeats, unless the service recognizes repeats.
 package worker
 
 import (
@@ -17,29 +17,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is History's error if the commit is too old or no longer on the state branch.
+// ErrGone is the error of History if the commit is too old or no longer on the state branch.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options configure a Worker.
 type Options struct {
 	ID      string // unique among processes
 	Cluster string
-	// Update edits the record with change, again after a conflict. After an error or without an edit, nothing is
-	// written.
+	// Update edits the record with change. After a conflict, it calls change again. After an error or without an edit,
+	// it writes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists state commits up to upTo, oldest first; with `after`, only newer commits.
+	// History lists the state commits up to upTo, oldest first. If after is not "", it lists only newer commits.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread lengthens the pause before a retry, so that processes do not retry together.
+	// Spread lengthens the pause before a retry, so that several processes do not retry at once.
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work. It gets a lasting problem once.
+	// Log gets a problem or, if problem is nil, completed work. A lasting problem is logged once.
 	Log func(problem error, done string)
 }
 
-// maxKnown limits the states in memory, each of a few kilobytes.
+// maxKnown limits the states in memory. A state has a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -51,18 +51,18 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // the state branch's head when first seen, by receiver
+	base   map[string]string // by receiver: head of the state branch when the receiver was first seen
 	known  []rollout.StateCommit
 	asked  int
-	served int // asked at the start of the last complete round
+	served int // value of asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
 	record    *rollout.Notified         // nil before the first read
-	unwritten map[string]rollout.Cursor // not in the record yet, by receiver
+	unwritten map[string]rollout.Cursor // by receiver: cursor that is not in the record yet
 	retries   map[string]retry
-	trouble   retry             // of the record, after a failure
+	trouble   retry             // retry of the record after a failure
 	foreign   string            // another process's claim, or ""
-	since     time.Time         // last change of foreign
+	since     time.Time         // time of the last change of foreign
 	reported  map[string]string // by receiver, "template of" a receiver, or "" for the record
 }
 
@@ -117,7 +117,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends until the context ends, and then writes the last cursors.
+// Run sends until the context ends. It then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -132,7 +132,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // else another process is still sending
+		if w.foreign == "" { // otherwise, another process is still sending
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -145,7 +145,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors, because the next process repeats all messages after recorded cursors.
+// settle writes the last cursors. Otherwise, the next process would repeat all messages after the recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -195,7 +195,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line reads Git only for commits after `after` that w.known lacks.
+// line reads only commits from Git that w.known lacks.
 func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout.StateCommit, err error) {
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
@@ -211,7 +211,7 @@ func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout
 	return line, nil
 }
 
-// errAhead means another process recorded a newer cursor.
+// errAhead means that another process recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
 // read returns the state commits after `after`, up to upTo. Errors: errAhead if `after` is newer than upTo, ErrGone if
@@ -230,7 +230,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateC
 	return nil, err
 }
 
-// report logs a problem once, and again if its text changes or it returns after its end.
+// report logs a problem once. It logs the problem again if the text changes, or if the problem returns.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
