@@ -16,12 +16,12 @@ type Violations struct {
 	Namespaces       []string // sorted
 	ClusterResources []string // kinds as in the configuration, sorted
 
-	First *rollout.Ref // nil if there is none
-	own   *rollout.Ref // in gitrollout's own namespace, or nil
+	First *rollout.Ref
+	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects that the app's entry, or any entry (own: gitrollout's namespace), does not allow. An
-// unknown kind counts as namespaced until the API server gives its scope.
+// BeyondOf returns the objects that the app's entry does not allow. No entry allows objects in own, gitrollout's
+// namespace. An unknown kind counts as namespaced until the API server gives its scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -63,7 +63,7 @@ func (b *Violations) Add(o Violations) {
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the entry's YAML fields that allow the objects. It never allows gitrollout's own namespace.
+// Lines returns the entry's YAML fields that would allow the objects. No field allows gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -115,7 +115,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError (Forbidden) if --namespaces is set and lacks an object's namespace.
+// Reach returns an InvalidError (Forbidden) if --namespaces is set and does not list an object's namespace.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {

@@ -14,8 +14,8 @@ import (
 
 type measured struct {
 	analysisForm
-	at     string // the document's path to the analysis
-	named  string // the templates' field, relative to at
+	at     string // the analysis's path in the document
+	named  string // the field that names the templates, relative to at
 	into   *rollout.Analysis
 	finite bool // a step waits until the analysis ends
 
@@ -133,7 +133,7 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// checkWatch knows that errors and inconclusive measurements never end a watch.
+// checkWatch refuses metrics that never end. In a watch, errors and inconclusive measurements end no metric.
 func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
 	length := m.into.For
 	for i := range metrics {
@@ -156,7 +156,7 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 			by := map[bool]rollout.Ref{true: originOf(d), false: d.ref}[d.form.RevisionHistoryLimit == nil]
 			return a.invalid(by, "spec.revisionHistoryLimit", "set it to 1 or more",
 				"is 0, so no revision of the version before is left to compare with, as metric %s of the watch does", x.Name)
-		case x.ConsecutiveSuccessLimit > 0: // with failureLimit -1, inconclusive measurements would fail
+		case x.ConsecutiveSuccessLimit > 0: // with failureLimit -1, inconclusive measurements would count as failed
 			return fail("remove it", "has a consecutiveSuccessLimit, so it may end long before the watch")
 		case x.Interval == 0:
 			return fail("give it an interval", "is measured only once")
@@ -190,7 +190,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate also tries names with kustomize's affixes.
+// findTemplate also tries names with kustomize's prefix and suffix.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

@@ -13,14 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matched folder that cannot be an app: a symbolic link, or an invalid or taken name.
+// InvalidName is a folder that an entry matches and that cannot be an app: a symbolic link, or an invalid or taken
+// name.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. A folder needs a kustomization; with helm, a chart suffices;
-// with directory, manifests. An InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. An app's folder has a kustomization, a chart (helm), or
+// manifests (directory). An InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -29,7 +30,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, err
 }
 
-// FindAll also returns the folders that cannot be apps. Of equal app names, the first is the app.
+// FindAll also returns the folders that cannot be apps. If folders have equal app names, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, paths := []rollout.App{}, map[string]string{}
 	left := mostFolders
@@ -71,8 +72,8 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// HasSameNames reports whether FindAll returns the same for two commits, because below dir only the content of files
-// differs. After an error, or if differing folders have more entries than *left, it returns false.
+// HasSameNames reports whether FindAll returns the same for two commits, because below dir only files' contents differ.
+// After an error, or if differing folders have more than *left entries, it returns false.
 func HasSameNames(was, is rollout.Tree, dir string, left *int) bool {
 	from, err := was.ReadDir(dir)
 	to, failed := is.ReadDir(dir)
@@ -87,7 +88,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // links below globs are not searched
+		return nil, err // links below a wildcard's folders are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -111,10 +112,9 @@ func LinkedApp(dir string) *rollout.InvalidError {
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders exists because a few nested Git tree objects can expand to millions of folders.
+// mostFolders limits matches, because a few nested Git tree objects can expand to millions of folders.
 const mostFolders = 20_000
 
-// expand decrements left for each folder that a wildcard matches, and stops below 0.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) (out []string, err error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -170,7 +170,6 @@ func isKustomization(lookup lookupFunc, dir string) (bool, error) {
 	return false, nil
 }
 
-// isFile is also true for symlinks.
 func isFile(lookup lookupFunc, path string) (bool, error) {
 	entry, found, err := lookup(path)
 	return err == nil && found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
@@ -200,12 +199,11 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",
 			Fix: "put .yaml, .yml or .json files there, or see directory.include and directory.recurse of the app's entry"}
 	}
-	content, _ := json.Marshal(map[string][]string{"resources": all}) // cannot fail
+	content, _ := json.Marshal(map[string][]string{"resources": all})
 	f.made[path.Join(app.Path, KustomizationNames[0])] = content
 	return all, nil
 }
 
-// orNoObject replaces err if a listed file contains YAML that is no Kubernetes object.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -223,10 +221,10 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests limits a folder's entries; see mostFolders.
+// maxManifests limits a folder's entries, for the same reason as mostFolders.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed
+// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is one entry,
 // without its files. Above maxManifests, the list is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
 	seen := 0

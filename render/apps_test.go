@@ -28,7 +28,7 @@ func TestFindApps(t *testing.T) {
 		"list the folder that it leads to, or make it a folder"
 	for name, tt := range map[string]struct {
 		entries string
-		want    string // each app's name, path and namespace; or the error
+		want    string // each app's name, path and namespace, or the error
 	}{
 		"named by a wildcard's match; a folder without a kustomization is none": {"{path: \"apps/[a-z]*/overlays/prod\", namespace: x}",
 			"mail apps/mail/overlays/prod x; shop apps/shop/overlays/prod x"},

@@ -34,7 +34,7 @@ func (g *schemaGuard) shared(f func()) {
 		g.mu.RUnlock()
 		g.mu.Lock()
 		if !g.parsed {
-			// Parsing writes maps that builds read without a lock.
+			// The parser writes maps that builds read without a lock, so it runs before the first build.
 			openapi.ResetOpenAPI()
 			openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"})
 			g.parsed = true
@@ -104,8 +104,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the kustomize command's options: no plugins, no Helm, only files below the kustomization. The
-// library's default order differs from the command's (legacy).
+// options returns the kustomize command's options: no plugins, no Helm, only files below the kustomization, and the
+// order legacy.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified
@@ -127,8 +127,8 @@ const maxMessage = 400
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions shorten kustomize's errors, which have no types (api/internal/target/kusttarget.go), and report each path
-// as file and as folder.
+// reductions shorten kustomize's errors, which have no types (api/internal/target/kusttarget.go). These errors report
+// each path once as a file and once as a folder.
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -139,7 +139,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
 	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
 		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
-	// Both may contain a password.
+	// These errors may quote a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
@@ -148,13 +148,14 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
-	// encoding/json varies the verb between processes.
+	// encoding/json chooses one of the two verbs at random.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (?:JSON )?(.*) into Go struct \{.*\}`),
 		"a schema must be a JSON object, not an $1"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line, equal on all machines, because it is recorded in Git.
+// reduce shortens kustomize's error to one line. The line must be equal on all machines, because the state branch
+// records it.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid

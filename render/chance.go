@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app whose chart calls random functions is built twice with different constants as results. Only values of
-// create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random results. Digests and
-// comparisons omit these Secrets' data (rollout.Object.Told).
+// An app whose chart calls random functions is built with two sets of constants as results. Only values of create-only
+// Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random results. Digests and comparisons omit
+// these Secrets' data (rollout.Object.Told).
 
-// byChance returns the indices of Secrets with random values. Any other random object is an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) (drawn []int, err error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -60,7 +59,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance expects that kustomize may have lengthened the name.
+// blameChance expects that kustomize may have lengthened the object's name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {

@@ -21,10 +21,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These annotations are on a chart's objects only while kustomize processes them.
+// These annotations mark a chart's objects only while kustomize processes them.
 const (
 	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, comma-separated
-	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the objects' default
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for the objects
 )
 
 // charts adds the rendered charts' objects to the resources, so that patches apply to them.
@@ -268,7 +268,6 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
 	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
@@ -285,7 +284,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // only comments: inflate has parsed the text
+		return "", nil // inflate has parsed the text, so there are only comments
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {

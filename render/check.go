@@ -23,8 +23,8 @@ func (a *assembly) check() error {
 	return nil
 }
 
-// checkTemplates validates unused templates; with arguments or references, only providers' blocks: values may be
-// unknown.
+// checkTemplates validates templates that no document uses. In a template with arguments or references, values may be
+// unknown, so only the provider's block is checked.
 func (a *assembly) checkTemplates() error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -142,7 +142,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision: they would keep the old pods.
+// checkPins refuses Services in Git that select one revision, because they would stay with the old pods.
 func (a *assembly) checkPins() error {
 	if len(a.documents) == 0 {
 		return nil

@@ -9,14 +9,14 @@ import (
 )
 
 // closure records a build's lookups at and below one path. A folder's id covers its content, so checking an unchanged
-// app takes about one lookup per folder. asked: the build looked up the path itself.
+// app takes about one lookup per folder. asked means that the build looked up the path itself.
 type closure struct {
 	asked    bool
-	lists    bool   // the build uses all content
+	lists    bool   // the build uses all of the folder's content
 	isDir    bool   // only recorded if children or lists is set
-	was      string // the found entry's mark (markOf)
+	was      string // the found entry's mark, from markOf
 	folder   string
-	name     string     // a path, relative to the parent; see short
+	name     string     // relative to the parent; after short, a path
 	children []*closure // sorted by name; maps would take 1 kB more for each app
 }
 
@@ -37,7 +37,7 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root.short(), err
 }
 
-// short leaves out a folder with only one folder below: the lower folder proves that the upper one exists.
+// short merges a folder with its only subfolder, because the subfolder proves that the folder exists.
 func (n *closure) short() *closure {
 	if n.lists || len(n.children) != 1 || !n.children[0].isDir {
 		return n
@@ -59,7 +59,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of folders. Below a file, each lookup has failed.
+// fill records the ids of folders. If the path is a file, all lookups below have failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -79,7 +79,6 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether another tree gives the recorded results.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads the update strategy. At most maxUnavailable nodes (default 1; with maxSurge, 1) may lack a ready
-// pod.
+// mergeDaemonSet reads the update strategy. At most maxUnavailable nodes may lack a ready pod. The default is 1, also
+// with maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

@@ -10,14 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotation sets the scaling in a document of Argo Rollouts.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers maps kinds to fixes. Such an object has no effect, or its controller also moves pods.
+// ofOthers has fixes for objects of other rollout tools. These have no effect, or the other tool also moves pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -42,8 +41,8 @@ type document struct {
 	inline   bool         // the Deployment is generated from the document's pod template
 	spec     rollout.Spec // mergeInto sets the fields that the workload may also set
 	analyses []measured
-	alone    []*rollout.Analysis // while users reach only one version
-	roles    []metadataKey       // the metadata by role
+	alone    []*rollout.Analysis // analyses during which users reach only one version
+	roles    []metadataKey       // podMetadata's keys
 	routers  map[string]block    // trafficRouting's blocks, by kind
 }
 
@@ -169,7 +168,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is Argo Rollouts' default, in seconds. Until then, nodes may still send requests.
+// scaleDownDelay is Argo Rollouts' default, in seconds. During the delay, nodes may still send requests to old pods.
 const scaleDownDelay = 30
 
 func (d *document) readDelays(form *canaryForm) {
@@ -256,7 +255,6 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight for all requests or, without a router, all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight

@@ -50,7 +50,7 @@ func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experi
 	return t
 }
 
-// checkShares refuses weights that routers cannot apply beside the canary's weight.
+// checkShares refuses weights that routers cannot apply together with the canary's weight.
 func (d *document) checkShares(at string, e *rollout.Experiment, weight int) {
 	switch c, full := d.spec.Canary, d.fullWeight(); {
 	case e.Weight("") == 0:

@@ -10,7 +10,7 @@ import (
 )
 
 // Reader, schemas and reference read the tags below (rollout.Field). The names are from Argo Rollouts v1.10
-// (pkg/apis/rollouts/v1alpha1/types.go); its other fields are refused. "own" marks gitrollout's fields.
+// (pkg/apis/rollouts/v1alpha1/types.go); its other fields are refused. "own" marks fields that only gitrollout has.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
@@ -125,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm lacks the routers' blocks, which package traffic reads.
+// trafficForm omits the routers' blocks, which package traffic reads.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -224,10 +224,9 @@ type deployStrategy struct {
 	Rest map[string]any `json:"*"`
 }
 
-// podAmount is a number or percentage as in Kubernetes, which refuses a number in quotes.
+// podAmount is a number or a percentage. As in Kubernetes, a number in quotes is an error.
 type podAmount struct{ rollout.Amount }
 
-// ReadValue reads a number or a percentage.
 func (a *podAmount) ReadValue(raw any) error {
 	if err := a.Amount.ReadValue(raw); err != nil {
 		return err

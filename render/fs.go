@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize, not "/": there, filepath.Join drops a leaving "..".
+// mount is the repository's root for kustomize, not "/", because filepath.Join("/", "..") drops "..".
 const mount = "/repository-root"
 
 // These constants limit one build, in bytes and symlinks. The largest known CRD bundles are below 4 MiB.
@@ -29,7 +29,7 @@ const (
 	maxHops  = 40 // as in Linux
 )
 
-// Marks are recorded results of lookups. Folders share a mark, because a closure records paths below them.
+// Marks are the recorded results of lookups. All folders have the same mark, because a closure records the paths below.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -53,15 +53,15 @@ type lookup struct {
 
 // treeFS is a commit's tree as a file system for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
-	filesys.FileSystem // nil: builds call no further methods (TestSameBytesAsKustomize)
+	filesys.FileSystem // nil, because builds call no other methods (TestSameBytesAsKustomize)
 
 	tree    rollout.Tree
-	made    map[string][]byte // generated; hide the tree's files
+	made    map[string][]byte // generated files, in place of the tree's files
 	listed  map[string]bool
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path without symlinks
 	total   int
-	refused *rollout.InvalidError // the first
+	refused *rollout.InvalidError // the first refusal
 	failed  error                 // reading the tree failed
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, values stay sealed
@@ -98,7 +98,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // for example a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // such as a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -109,8 +109,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path with its entry. A missing path gives fs.ErrNotExist; a path out of
-// the repository or into a submodule, an InvalidError without a field.
+// resolve follows symlinks and returns the real path with its entry. For a missing path, the error is fs.ErrNotExist.
+// For a path out of the repository or into a submodule, it is an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal, because kustomize tries more paths and would hide it.
+// refuse records the first refusal, because kustomize then tries other paths and returns another error.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	f.refused = cmp.Or(f.refused, err)
@@ -247,19 +247,16 @@ func (f *treeFS) find(p string) (string, rollout.Entry, error) {
 	return f.resolve(rel)
 }
 
-// IsDir reports whether the path is a folder.
 func (f *treeFS) IsDir(p string) bool {
 	_, entry, err := f.find(p)
 	return err == nil && entry.Kind == rollout.Dir
 }
 
-// Exists reports whether the path is a file or a folder.
 func (f *treeFS) Exists(p string) bool {
 	_, _, err := f.find(p)
 	return err == nil
 }
 
-// CleanedAbs resolves symlinks and splits the path.
 func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	real, entry, err := f.find(p)
 	if err != nil {
@@ -271,7 +268,6 @@ func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	return filesys.ConfirmedDir(path.Join(mount, parent(real))), path.Base(real), nil
 }
 
-// ReadFile returns a file's content.
 func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	real, entry, err := f.find(p)
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// generatedSuffix matches kustomize's hash.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because pods
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash. The pods
 // would not start. In a Rollout, kustomize adds the hash only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // the full name by the name without hash
+	generated := map[rollout.Ref]string{} // full names by names without the hash
 	for _, object := range a.Objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {

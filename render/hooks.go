@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects with sealed values, or "" if the app has a Rollout.
+// contentOf returns the hash of an app's objects with sealed values. If the app has a Rollout, the result is "".
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks keeps hooks that run before or after releases. It warns about others, except a chart's tests and invalid
-// hooks, which users cannot change.
+// withHooks drops hooks that do not run at releases, with a warning except for tests. An invalid hook in a chart is
+// also only a warning, because users cannot change a chart.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -56,7 +56,6 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select a hook's pods, for example by kustomize's common labels.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -81,7 +80,7 @@ var (
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames names hook Jobs by generateName, because kustomize needs a name.
+// withNames replaces generateName in hook Jobs by a name, because kustomize needs a name.
 func withNames(data []byte) (out []byte) {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

@@ -8,7 +8,7 @@ import (
 )
 
 type inPlace struct {
-	second     string // why there cannot be a second set of pods
+	second     string // why a second set of pods is impossible
 	beside     string // the end of "has no pods …"
 	experiment string // the end of "its pods would belong to a <kind> …"
 	replaced   string // the end of "pods are replaced …"
@@ -59,7 +59,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// mergeUnavailable reads maxUnavailable. Without it, all pods with ordinals must serve.
+// mergeUnavailable reads maxUnavailable. Without the field, all pods with ordinals must be available.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
 		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the built-in kind's default

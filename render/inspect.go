@@ -15,15 +15,15 @@ import (
 
 type plan struct {
 	file     string // the app's own kustomization
-	openAPI  bool   // replaces kustomize's global schema
+	openAPI  bool   // the app replaces kustomize's global schema
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations with repeats: 30 files with 2 references each reach 2^30.
+// maxRoots limits how many kustomizations a build reads, with repeats. 30 files with 2 references each give 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses references out of the repository, programs, and
-// endless builds. Other errors are left to kustomize where its message suffices.
+// endless builds. It leaves an error to kustomize if kustomize's message suffices.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -35,7 +35,7 @@ type inspector struct {
 	stack   []string         // folders from the app to the current one
 
 	namespace string            // the innermost in stack, or ""
-	charted   map[string]string // the charts' namespace by kustomization file
+	charted   map[string]string // by kustomization file: the namespace of its charts
 }
 
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
@@ -110,7 +110,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
 	in.plan.openAPI = in.plan.openAPI || len(k.OpenAPI) > 0
-	// Kustomize applies each of these settings to every object.
+	// Kustomize compares each entry of these fields with every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	if err := in.charts(here, k); err != nil {
@@ -127,10 +127,10 @@ func (in *inspector) enter(dir string, from referrer) error {
 	return nil
 }
 
-// KustomizationNames are the file names in kustomize's order (konfig's list).
+// KustomizationNames are the allowed file names in kustomize's order (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load looks up all three names for the closure, as kustomize does.
+// load looks up all three names, as kustomize does, so that the closure records them.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -165,7 +165,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // this file is generated, so errors name the folder
+		return path.Clean(dir), k, nil // the file is generated, so errors name the folder
 	}
 	return found[0], k, nil
 }

@@ -2,7 +2,6 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads one workload kind's update strategy, and refuses settings that do not work with it.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
 	ordinals bool // pods above a partition can be rolled back

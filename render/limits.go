@@ -42,8 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in limited memory and time. For values such as .nan,
-// kustomize calls log.Fatal. For a whole file, field is "".
+// sound refuses YAML that kustomize could not print as JSON in limited memory and time. Values such as .nan make
+// kustomize call log.Fatal. field is "" for a whole file.
 func (in *inspector) sound(file, field string, content []byte) (err error) {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -108,16 +108,16 @@ func measure(file, field string, content []byte) (total shape, err error) {
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
 func shiftLine(text string, by int) string {
-	if !lineNumber.MatchString(text) { // the parser omits the number of line 1
+	if !lineNumber.MatchString(text) { // the parser omits the line number if it is 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
 	}
 	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
-		n, _ := strconv.Atoi(strings.TrimPrefix(s, "line ")) // digits
+		n, _ := strconv.Atoi(strings.TrimPrefix(s, "line "))
 		return fmt.Sprintf("line %d", n+by)
 	})
 }
 
-// meter counts YAML values, aliases expanded. expanded has each anchor's count, or -1 during its count.
+// meter counts YAML values with aliases expanded. During an anchor's count, expanded has -1.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int
@@ -170,7 +170,7 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 
 const isTwice = " is listed twice"
 
-// checkKeys refuses duplicate keys and keys that are not strings, because kustomize's error names no file.
+// checkKeys refuses duplicate keys and keys that are not strings, because kustomize's error would not name the file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -194,7 +194,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured uses the last of duplicate keys, as Helm does.
+// measured accepts duplicate keys. As in Helm, the last value counts.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -202,7 +202,7 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 		return text, total, err
 	}
 	in.warn("%v: the last value counts, as for Helm", err)
-	last, _ := yaml.Marshal(object) // cannot fail
+	last, _ := yaml.Marshal(object)
 	total, err = measure(file, "", last)
 	return string(last), total, err
 }
@@ -215,7 +215,7 @@ func objects(doc *kyaml.Node) int {
 }
 
 func copies(doc *kyaml.Node) (n int) {
-	operations, _ := kyaml.NewRNode(doc).Elements() // none if doc is not a list
+	operations, _ := kyaml.NewRNode(doc).Elements() // empty if doc is not a list
 	for _, operation := range operations {
 		if op := operation.Field("op"); op != nil && op.Value.YNode().Value == "copy" {
 			n++

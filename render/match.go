@@ -59,7 +59,7 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that is not in managedRoutes, because its precedence would be unknown.
+// checkManaged refuses a route that managedRoutes does not list, because its precedence would be unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)

@@ -21,8 +21,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame sets an error's file to the file that defines its object (About or, if empty, ref). It searches all files,
-// because kustomize records origins only in annotations.
+// blame sets an error's file to the file that defines an object: invalid.About or, if empty, ref. It searches all
+// files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,8 +36,8 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that probably defines ref, the name there, and the field's line or 0. Kustomize may have
-// added affixes, so source picks the longest name that is part of ref's. Among equal names, source picks the
+// source returns the file that probably defines ref, the name in the file, and the field's line or 0. Kustomize may
+// have added affixes, so source picks the longest name that ref's name contains. Among equal names, it picks the
 // document with the field, such as a patch.
 func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
@@ -82,7 +82,7 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns kustomize's name for an object that from, a Rollout or scaler, refers to by its original name.
+// renamed returns the name that kustomize gave to an object. The Rollout or scaler from refers to the original name.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

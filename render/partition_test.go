@@ -88,8 +88,8 @@ func TestCloneSetWithoutADocument(t *testing.T) {
 	}
 }
 
-// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without maxUnavailable, CloneSets have
-// Kruise's default, and no pod with an ordinal may be missing. For kinds in the configuration, the field is unknown.
+// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without maxUnavailable, CloneSets have Kruise's default, and of
+// other kinds with ordinals no pod may be missing. For kinds in the configuration, the field is unknown.
 func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.updateStrategy.partition",
 		MinReady: "spec.minReadySeconds"}

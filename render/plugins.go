@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Only built-in plugins start
-// no programs.
+// plugin checks an entry of generators, transformers or validators, which is inline YAML or a path. It allows only
+// built-in plugins, because other plugins start programs.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -33,8 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It allows only resources: patches and generators could
-// compose an unchecked configuration, for example with a URL.
+// pluginDir checks a kustomization of plugin configurations. It allows only the field resources, because patches and
+// generators could create an unchecked configuration, such as one with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -114,14 +114,14 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// fieldChecks has plugins' fields that name files or have patches, in lower case: Go's JSON decoder ignores case.
+// fieldChecks checks plugins' fields that name files or contain patches. Names are in lower case, because Go's JSON
+// decoder ignores case.
 var fieldChecks = map[string]func(in *inspector, at referrer, value string) error{
 	"patch": (*inspector).inline, "patches": (*inspector).inline, "jsonop": (*inspector).inline,
 	"path": (*inspector).yamlFile, "targetfilepath": (*inspector).yamlFile, "paths": (*inspector).patchText,
 	"files": (*inspector).keyed, "env": (*inspector).data, "envs": (*inspector).data,
 }
 
-// configPaths checks fields that name files. Only a ReplacementTransformer has nested ones.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)

@@ -22,11 +22,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is Kubernetes' newest known minor version. Above, unknown fields are allowed.
+// newest is the newest minor version of Kubernetes whose fields are known. For later versions, unknown fields are
+// allowed.
 const newest = 36
 
-// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
-// error looks temporary.
+// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
+// would look temporary.
 func (a *assembly) checkReadable() error {
 	return a.readAll(a.Objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
@@ -72,8 +73,7 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD, and the kind's
-// checks would not run.
+// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")
@@ -169,7 +169,6 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unknown names the Kubernetes version or CRD, "of".
 func (r *typeReader) unknown(at string, known []string, of string) {
 	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
@@ -177,7 +176,7 @@ func (r *typeReader) unknown(at string, known []string, of string) {
 
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// unique refuses list entries with equal keys, as server-side apply does. In a "set", items must be unique.
+// unique refuses list entries with equal keys, as server-side apply does. Items of a "set" must be unique.
 func (r *typeReader) unique(at string, keys []string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}
@@ -222,7 +221,7 @@ var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of 
 var fieldTable string
 
 type fieldFact struct {
-	since int      // minor version that added the field; 0: 25 or earlier
+	since int      // minor version that added the field; 0 means 25 or earlier
 	keys  []string // keys with unique values, or "set" for unique items
 }
 
@@ -237,7 +236,7 @@ var fieldFacts = func() map[string]fieldFact {
 }()
 
 // Strict returns a function that checks objects against kubernetes.version and the rendered CRDs. Only users' commands
-// call it; for the reconciler, the API server decides.
+// call it, because the reconciler gets the API server's errors.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
 	schemas, served := map[string]map[string]any{}, map[runtime.GroupKind][]string{}
 	for _, r := range all {
@@ -294,7 +293,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 	typed, err := scheme.Scheme.New(gvk)
 	versions := scheme.Scheme.VersionsForGroupKind(gvk.GroupKind())
 	if len(versions) == 0 || isServed(gvk, r.minor) || err != nil && r.minor != newest {
-		return // the version's Go types may be missing
+		return // the Go types may lack fields of this version
 	}
 	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
 		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1
@@ -314,13 +313,12 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 
 const orVersion = ", or set kubernetes.version to the cluster's version"
 
-// ofAnyKind has the fields that a schema may omit.
 var ofAnyKind = []string{"apiVersion", "kind", "metadata"}
 
 var jsonTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
 	reflect.Bool: "boolean", reflect.Int64: "integer", reflect.Float64: "number"}
 
-// follow reads a value by its schema in a CRD, without rules such as enum and required.
+// follow checks a value's fields by a CRD's schema, without rules such as enum and required.
 func (r *typeReader) follow(at string, schema map[string]any, v any) {
 	is, _ := schema["type"].(string)
 	has := jsonTypes[reflect.ValueOf(v).Kind()]

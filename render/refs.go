@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match what kustomize treats as Git repositories (internal/git/repospec.go).
+// remotePrefix and remoteQuery match paths that kustomize would clone as Git repositories (internal/git/repospec.go).
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields with Git repositories. Kustomize clones a remote-looking path even if it is a file.
+// clones matches the fields in which kustomize clones a path that looks remote, even if the path is a file.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 func isInline(entry string) bool {
@@ -62,7 +62,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal lacks the reference to its path.
+		// The refusal does not name the field that refers to the path.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
@@ -118,7 +118,6 @@ func (in *inspector) data(at referrer, p string) error {
 	return err
 }
 
-// keyed checks a generator's entry "[KEY=]PATH".
 func (in *inspector) keyed(at referrer, source string) error {
 	if _, after, ok := strings.Cut(source, "="); ok {
 		source = after

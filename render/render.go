@@ -15,22 +15,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept limits the cached results per app: the released and the stable commit, a newer push, and its revert.
+// kept limits the cached results per app: the released commit, the stable commit, a newer push, and that push's revert.
 const kept = 4
 
 // Builder builds an app in this or in another process.
 type Builder interface {
-	// Build returns an app's Render with an empty Commit, and the paths that the build depends on.
+	// Build returns an app's Render without a commit, and the paths that the build depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
 // Looked holds the paths that a build depends on.
 type Looked struct {
-	At  []string // also missing files
+	At  []string // including missing files
 	All []string // folders whose whole content the build uses
 }
 
-// Renderer builds apps and caches results. Concurrent calls are safe, and may build one app twice.
+// Renderer builds apps and caches results. Concurrent calls are safe. Two calls may both build one app.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -40,7 +40,7 @@ type Renderer struct {
 
 type cached struct {
 	closure *closure
-	render  *rollout.Render // shared with the first caller; with invalid, it has only App
+	render  *rollout.Render // shared with the first caller; if invalid is set, only App is set
 	invalid *rollout.InvalidError
 }
 
@@ -50,8 +50,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render renders an app at a commit, from the cache if the build's paths are unchanged. An InvalidError is a mistake in
-// the repository; other errors may be temporary.
+// Render renders an app at a commit, from the cache if the paths that the build depends on are unchanged. An
+// InvalidError is a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	found, err := r.find(tree, keyOf(app))
 	if err != nil {
@@ -78,18 +78,17 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// keyOf clears fields that do not change the objects.
 func keyOf(app rollout.App) rollout.App {
 	app.Namespaces, app.ClusterResources, app.ServiceAccount = "", "", ""
 	return app
 }
 
-// IsSame reports, without a build, whether a render is known to be the render at another commit. Equal objects from
-// other files do not suffice.
+// IsSame reports whether the cache knows that another commit gives the same render. It never builds. Equal objects from
+// other files are not the same.
 func (r *Renderer) IsSame(tree rollout.Tree, was *rollout.Render) bool {
 	found, err := r.find(tree, keyOf(was.App))
 	return err == nil && found != nil && found.invalid == nil && len(was.Files) > 0 && len(found.render.Files) > 0 &&
-		&found.render.Files[0] == &was.Files[0] // copies of one build share this array
+		&found.render.Files[0] == &was.Files[0] // renders of one build share this array
 }
 
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
@@ -118,7 +117,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.render.App.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops apps that are not in the list, until the cache is no longer than the list.
+// KeepOnly drops cached apps that are not in the list, until the cache has no more apps than the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,16 +141,16 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App, commit rollout.Comm
 	if err != nil {
 		return nil, err
 	}
-	render = cmp.Or(render, &rollout.Render{}) // nil if invalid
+	render = cmp.Or(render, &rollout.Render{})
 	render.App, render.Commit = app, commit
 	return &cached{closure: closed, render: render, invalid: invalid}, nil
 }
 
 // InProcess builds apps in this process, without hard limits.
 type InProcess struct {
-	// CheckProvider validates a metric provider's settings; nil accepts all.
+	// CheckProvider validates a metric provider's settings. If nil, all are valid.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns an encrypted file's data key. If nil, values of Secrets stay sealed.
+	// Unlock decrypts an encrypted file's data key. If nil, values of Secrets stay sealed.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -191,7 +190,6 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build returns a decryption error before other errors.
 func build(fs *treeFS, app rollout.App) (plan plan, objects []rollout.Object, err error) {
 	defer func() {
 		if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

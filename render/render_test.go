@@ -132,8 +132,8 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks whether the closure of a failed look-up is still valid after a parent folder was
-// created, removed or replaced by a file.
+// TestFolderThatComesAndGoes checks whether a closure still holds after a parent folder was created, removed or replaced by a file. The
+// build had looked up a path below without success.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	compare.CheckNamed(t, "renders and apps that are gone", [2]int{}, [2]int{renders, known})
 }
 
-// TestClosuresAreSmall limits the memory of the paths of an app's build, because the cache has these paths of all apps.
+// TestClosuresAreSmall limits the memory of one app's closure, because the cache has the closures of all apps.
 func TestClosuresAreSmall(t *testing.T) {
 	looked := render.Looked{At: []string{"apps/00/shop", "apps/00/shop/kustomization.yaml", "apps/00/shop/kustomization.yml",
 		"apps/00/shop/Kustomization", "apps/00/shop/app.yaml", "apps/00/shop/rollout.yaml"}}
@@ -368,8 +368,8 @@ func TestFileNamesThatLookRemote(t *testing.T) {
 	}
 }
 
-// TestClosureWithoutUpperFolders checks that a closure that leaves out the folders above an app still knows when the
-// app's files change, and when a folder above goes or becomes a file.
+// TestClosureWithoutUpperFolders checks a closure that omits the folders above an app. It must still notice when the app's files change,
+// and when a folder above is removed or becomes a file.
 func TestClosureWithoutUpperFolders(t *testing.T) {
 	files := map[string]string{"a/b/c/shop/x": "1", "a/b/c/other/x": "1", "base/d/y": "1", "base/d/z": "1", "else": "1"}
 	at := []string{"", "a", "a/b", "a/b/c", "a/b/c/shop", "a/b/c/shop/x", "a/b/c/shop/missing", "base", "base/d", "base/d/y"}
@@ -399,8 +399,8 @@ func TestClosureWithoutUpperFolders(t *testing.T) {
 	compare.CheckNamed(t, "the closure's folder", "a/b/c/shop", closed.Folder())
 }
 
-// TestRandomCommits checks that a closure holds only if all look-ups and listed folders of the build have the same
-// result, and that commits with the same names have the same apps.
+// TestRandomCommits checks that a closure holds only if all look-ups and listed folders of the build have the same result. Commits with the
+// same names must have the same apps.
 func TestRandomCommits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "kustomization.yaml"}

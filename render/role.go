@@ -18,14 +18,12 @@ type podMetadata struct {
 
 type metadataKey struct{ at, field, key string }
 
-// readRole returns metadata by role as JSON, or "" if empty.
 func (d *document) readRole(at string, m podMetadata) string {
 	d.roles = append(d.roles, m.check(d, at)...)
-	raw, _ := json.Marshal(m) // cannot fail
+	raw, _ := json.Marshal(m)
 	return strings.TrimPrefix(string(raw), "{}")
 }
 
-// check refuses invalid names and values, and names that only Kubernetes or gitrollout may set.
 func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	for _, of := range []struct {
 		field, what string
@@ -48,7 +46,7 @@ func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	return keys
 }
 
-// checkRoles refuses labels and annotations by role that the pod template has, and labels in a selector, because a
+// checkRoles refuses role metadata that the pod template sets, too. It also refuses labels in a selector, because a
 // Service would then select other pods.
 func (a *assembly) checkRoles() error {
 	for _, d := range a.documents {

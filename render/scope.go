@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clusterScoped lists kinds by API group that kustomize's older schema lacks. Other unknown kinds count as namespaced,
-// as nearly all custom resources are.
+// clusterScoped lists cluster-scoped kinds by API group that kustomize's older schema lacks. Other unknown kinds count
+// as namespaced, like nearly all custom resources.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
 	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},
@@ -41,7 +41,6 @@ var clusterScoped = map[string][]string{
 	"authorization.k8s.io":         {"SubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"},
 }
 
-// definitions returns the CRDs' kinds: true if namespaced.
 func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
 	inBuild := map[runtime.GroupKind]bool{}
 	for _, object := range objects {
@@ -58,7 +57,6 @@ func defined(crd rollout.Object) runtime.GroupKind {
 	return runtime.GroupKind{Group: group, Kind: kind}
 }
 
-// defaultNamespaces sets missing namespaces: the Helm release's for a chart's objects, otherwise the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -79,18 +77,17 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// client-go may lack this version; all versions of a kind have the same scope.
+	// All versions of a kind have one scope, and client-go may lack this version.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[kind] // never for built-in kinds
+	namespaced, defined := inBuild[kind] // false for built-in kinds
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in apply order. All other kinds follow, then webhooks.
 var applyOrder = []string{
 	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",
@@ -102,7 +99,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks are last, because a webhook rejects all matching objects until its server runs.
+// webhooks are applied last, because a webhook rejects all matching objects until its server runs.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 func rank(object rollout.Object) int {

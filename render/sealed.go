@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times. Two builds have different substitutes (sealed, twin), which may
-// change only values of Secrets. The third has the real values (open). gitrollout applies the sealed objects with the
-// open build's Secret values, so names and hashes do not depend on keys. Any other difference means that a template
-// tests an encrypted value, and is refused.
+// An app with encrypted files is built three times. Two builds (sealed, twin) have different substitutes for encrypted
+// values. The third (open) has the decrypted values. Between the builds, only values of Secrets may differ. gitrollout
+// applies the sealed objects with the open build's Secret values, so names and hashes do not depend on keys. Any other
+// difference is refused, because a template then depends on an encrypted value.
 
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
@@ -50,7 +50,6 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether another operator decrypts the file's objects.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -98,7 +97,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
-	case err != nil: // may contain an encrypted value
+	case err != nil: // err may contain a decrypted value
 		return nil, dependsSomewhere(files[0], ifBuilt)
 	}
 	c.learns = false
@@ -133,7 +132,6 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app with changed settings. Errors of reading the tree go to of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -142,8 +140,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or another error if a build with other substitutes fails differently. For example, a schema
-// may limit an encrypted number.
+// orDepends returns err. If a build with other substitutes has another error, it returns the error that the result
+// depends on encrypted values.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -166,15 +164,14 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns an error without a place. A hundred objects that each test a character could reveal a
-// password.
+// dependsSomewhere returns an error without a field. With fields, a hundred objects that each test one character could
+// reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not shown, because it would reveal the values"}
 }
 
-// neverEncrypted refuses encrypted values in files without SOPS' metadata, and wrong decryption annotations.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -215,7 +212,6 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike sorts the twin's objects like the sealed build's. Only Secrets' values may differ.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -253,7 +249,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge copies Secrets' values from open to sealed. Errors name no object: a name may contain a value.
+// merge copies Secrets' values from open to sealed. Errors name no object, because a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

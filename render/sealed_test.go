@@ -208,7 +208,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 }
 
 // TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
-// operator to decrypt. A Secret with this annotation is refused, and so is such an object without the annotation.
+// operator to decrypt. A Secret with this annotation is refused. Other encrypted objects without the annotation are refused, too.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {

@@ -13,7 +13,7 @@ import (
 
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts the second build's objects like the first's. lone is in only one build.
+// counterparts returns the second build's objects in the first's order. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -41,16 +41,16 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between builds. Digests, such as checksum/secret annotations, may differ, because they
-// reveal no value. The first two builds show which texts are digests.
+// comparison finds differences between builds. Digests, such as checksum/secret annotations, may differ, because a
+// digest reveals no value. From the first two builds, it learns which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // from generated Secrets' names to the first build's
-	digests map[string]bool   // fields with a digest, as object's index and field
+	names   *strings.Replacer // replaces generated Secrets' names by the first build's names
+	digests map[string]bool   // fields with a digest, as "OBJECT'S-INDEX FIELD"
 	learns  bool
 	object  int
 }
 
-// first returns the first difference, or -1. It ignores texts in a Secret's values.
+// first returns the first difference, or -1. In a Secret's values, it ignores texts.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -115,7 +115,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is the minimum length. In annotations, which have no effect, 8 digits with a letter suffice.
+// leastDigest is a digest's minimum length. Annotations, which have no effect, may have 8 digits with a letter.
 const leastDigest = 40
 
 func (c *comparison) isDigest(at, sealed, other string) bool {
@@ -134,7 +134,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether Secrets' values have different keys, or differ in a value that is not a text.
+// namesDiffer reports whether a Secret's values have different keys, or differ where a value is not a text.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

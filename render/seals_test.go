@@ -33,8 +33,8 @@ const (
 )
 
 // TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because its substitute depends
-// on the ciphertext. An app that uses the value outside of a Secret's values is refused with field and fix, with and without a key. Without
-// a key, a Secret with a derived value is marked as sealed.
+// on the ciphertext. With and without a key, an app that uses the value outside of a Secret's values is refused. The error has the field
+// and the fix. Without a key, a Secret with a derived value is marked as sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }

@@ -9,13 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These defaults are equal for Deployments and Argo Rollouts.
+// These defaults are the same for Deployments and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
 	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
-// stage makes a document's Spec. The document takes precedence over its workload.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -52,7 +51,6 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto returns errors that name the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -103,8 +101,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes settings into the workload's spec, and reads missing ones from it. Errors about the document go to own,
-// about the workload to other.
+// merge writes settings into the workload's spec, and reads missing settings from the spec. own gets errors about the
+// document, and other gets errors about the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,15 +141,15 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind.merge(d, o, from, own, other)
 	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&
-		d.workload.Kind != "" { // a Deployment has 0 on purpose
+		d.workload.Kind != "" { // in a Deployment, 0 is intended
 		own.Fail(canaryPath+".replicaProgressThreshold",
 			"leave it out, or set maxUnavailable in spec.updateStrategy of the workload if its kind has the field",
 			"is set, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
 	}
 }
 
-// mergeReplicas returns nil if an autoscaler may set the replicas. For an Argo Rollout, a Deployment's 0 becomes 1:
-// Argo's migration guide scales it to 0.
+// mergeReplicas returns nil if an autoscaler may set the replicas. An Argo Rollout's Deployment with 0 replicas gets 1,
+// because Argo's migration guide scales it to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	if d.Argo && own != nil && *own == 0 {
 		own = new(1)
@@ -202,7 +200,6 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said: maxSurge or maxUnavailable is set.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {
@@ -225,8 +222,8 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// scale retargets a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. It removes spec.replicas,
-// except for a VPA.
+// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. Except for a
+// VPA, it removes spec.replicas.
 func (a *assembly) scale() {
 	for _, object := range a.Objects {
 		ref := object.Ref()

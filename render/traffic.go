@@ -17,7 +17,7 @@ const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic leaves the routers' blocks to routersOf, which runs when all objects' names are known.
+// readTraffic omits the routers' blocks. routersOf reads these when all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -104,12 +104,11 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the file to a router's error, which by default is about the Rollout.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
-		for kind, block := range d.routers { // in Argo Rollouts, a plugin has the Gateway API's block
+		for kind, block := range d.routers {
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
 			}
@@ -145,7 +144,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// All Rollouts share the objects, to find two that write to one field.
+		// All Rollouts use the same copies, so that Overlay finds two Rollouts that write to one field.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

@@ -112,7 +112,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAStep checks that a step has its changes of headers beside its action.
+// TestHeadersOfAStep checks that a step's changes of headers are read together with its action.
 func TestHeadersOfAStep(t *testing.T) {
 	got := renderDocs(t, deploymentHead+serviceDocs+routeDocs+ownHead+"  strategy: {canary: {stableService: web, canaryService: next, "+
 		`trafficRouting: {gatewayAPI: {httpRoute: main}, istio: {virtualService: {name: mesh}}}, steps: [{setWeight: 5, requestHeaderModifier:

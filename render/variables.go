@@ -16,10 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values for ${name} in objects, as in Flux. A nil map disables substitution.
+// variables are the values for ${name} in objects, as in Flux. If nil, nothing is substituted.
 type variables map[string]string
 
-// substituteKey is a label or annotation. "disabled" excludes an object.
+// substituteKey is a label or annotation. With the value "disabled", an object is excluded.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
 // These constants limit one object. The library recurses for each part of a text, and copies it for each $$.
@@ -51,12 +51,11 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	}
 	maps.Copy(all, app.Variables.Map())
 	for name, value := range all {
-		all[name] = strings.ReplaceAll(value, "\n", "") // as Flux
+		all[name] = strings.ReplaceAll(value, "\n", "")
 	}
 	return all, nil
 }
 
-// variablesIn reads variables from a ConfigMap manifest or from lines of NAME=value.
 func variablesIn(file string, content []byte) (values map[string]string, err error) {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
 		values, err = configMapIn(file, content)
@@ -155,10 +154,9 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval also returns the first variable without a value or default.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // for ${a:1:9223372036854775807}
+		if cause := recover(); cause != nil {
 			err = errors.New("a number in it is too large")
 		}
 	}()
@@ -167,7 +165,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return "", "", fmt.Errorf("there are %d expressions", parts)
 	}
 	if bad := unsupported.FindString(strings.ReplaceAll(text, "$$", "")); bad != "" {
-		return "", "", fmt.Errorf("%s… is not an expression of Flux", bad) // the library would treat :? and :+ like :-
+		return "", "", fmt.Errorf("%s… is not an expression of Flux", bad) // the library treats :? and :+ like :-
 	}
 	parsed, err := envsubst.Parse(text)
 	if err != nil {
@@ -219,7 +217,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is a shell's text, such as data[run.sh], or a command with shell operators.
+// script and shell match shell texts: a key such as data[run.sh], or a command with shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)
@@ -229,7 +227,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts warns about scripts whose own variables gitrollout may have replaced.
+// inScripts warns about scripts in which gitrollout may have replaced the script's own variables.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

@@ -1,5 +1,6 @@
 // Package chart renders Helm charts as "helm template" does, without cluster, environment, network or file system.
-// Clock and random numbers are constants (except with Drawn), and their uses listed. Callers limit memory and time.
+// Except with Drawn, clock and random numbers are constants, and Rendered lists their uses. Callers limit memory and
+// time.
 package chart
 
 import (
@@ -25,16 +26,16 @@ import (
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
-	KubeVersion     string         // for .Capabilities, such as 1.36.3; default rollout.DefaultKubernetes
-	APIVersions     []string       // added to Kubernetes' own, as group/version or group/version/Kind
-	CRDs            bool           // include crds folders
+	KubeVersion     string         // group/version or group/version/Kind, besides Kubernetes' own
+	APIVersions     []string       // group/version or group/version/Kind, besides Kubernetes' own
+	CRDs            bool           // include the crds folders
 	Draw            Draw
 }
 
-// Draw selects the results of functions such as now and randAlphaNum, which differ at each call in Helm.
+// Draw selects the results of functions such as now and randAlphaNum. In Helm, these differ at each call.
 type Draw int
 
-// Fixed and Other are never applied to a cluster.
+// Fixed and Other render objects that are never applied to a cluster.
 const (
 	Fixed Draw = iota // the constants of the first render
 	Other             // other constants, to find objects that depend on them (Rendered.ByChance)
@@ -55,10 +56,10 @@ type Rendered struct {
 	ByChance  []Chance
 }
 
-// Chance is an object that differs at each render.
+// Chance is an object whose content differs at each render.
 type Chance struct {
 	Kind, Name string // "" if the text is not an object
-	Hook       string // as in Document
+	Hook       string // like Document.Hook
 	Why        *rollout.InvalidError
 }
 
@@ -86,7 +87,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// Templates may change the values.
+		// Templates may change the values, so each render gets a copy.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -159,7 +160,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a text as helm's --name-template does. A random name is an error.
+// ReleaseName renders a text as helm's --name-template does. A name with a random part is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

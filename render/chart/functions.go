@@ -21,10 +21,9 @@ import (
 
 type functions struct {
 	draw   Draw
-	called map[string]bool // by function name
+	called map[string]bool // by name, the functions that a template called
 }
 
-// pick records a call, and returns second if f.draw is Other, otherwise first.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -89,7 +88,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists functions replaced even with Drawn.
+// withoutChance lists functions that Drawn also replaces.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns constant times that differ in every field.
@@ -121,7 +120,6 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns differing objects. An object in only one render is an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) (all []Chance, err error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	for i, d := range first {
@@ -183,7 +181,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests the values beside calls of random functions, first in the file source.
+// fix suggests to set the values in the templates' lines that call random functions. The file source comes first.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

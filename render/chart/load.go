@@ -32,7 +32,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns a function for .helmignore's paths in the chart.
+// Ignored returns a function that reports whether .helmignore excludes a path of the chart.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {
@@ -48,7 +48,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge merges a YAML text over values, without changing values.
+// Merge returns the values with a YAML text merged over them.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -111,7 +111,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts dependencies, as Helm's order is random, and reports missing ones.
+// arrange sorts dependencies, because Helm's order is random.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {
@@ -138,14 +138,15 @@ func arrange(c *helm.Chart, dir string) error {
 	return nil
 }
 
-// localSchemas removes remote references from schemas of values, with a warning: Helm fetches nothing.
+// localSchemas removes remote references from values' schemas and warns about them, because gitrollout's Helm fetches
+// nothing.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()
 	var schema any
 	if c.Schema != nil && decoder.Decode(&schema) == nil { // otherwise Helm reports the error
 		if gone := withoutRemote(schema); len(gone) > 0 {
-			c.Schema, _ = json.Marshal(schema) // cannot fail
+			c.Schema, _ = json.Marshal(schema)
 			for _, ref := range gone {
 				warnings = append(warnings, fmt.Sprintf(
 					"chart %s: values.schema.json refers to %s, which is not in the chart: values are not checked against that",

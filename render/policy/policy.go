@@ -1,5 +1,5 @@
 // Package policy checks an app's objects against the cluster team's policy (rollout.Policy): rules about files, kinds,
-// namespaces, releases and numbers of objects. The package is pure.
+// namespaces, releases and the number of objects. The package is pure.
 package policy
 
 import (
@@ -22,8 +22,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError (HeldPolicy) if the policy, perhaps nil, forbids an app's objects. own is gitrollout's
-// namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
+// Check returns an InvalidError (HeldPolicy) if the policy forbids an app's objects. A nil policy allows all. own is
+// gitrollout's namespace. Callers must check only the newest commit, because a new rule must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -175,7 +175,7 @@ func (j judge) rollouts() *breach {
 		about := o.Ref()
 		w, is := j.render.Workload(about)
 		spec, staged := j.render.Spec(w)
-		runsPods := about.Group != "batch" && // not the short pods of Jobs and CronJobs
+		runsPods := about.Group != "batch" && // not the short-lived pods of Jobs and CronJobs
 			(len(o.Map("spec", "template", "spec")) > 0 || about.Group == "" && about.Kind == "Pod")
 		b := &breach{about: &about}
 		switch {
@@ -215,7 +215,7 @@ func (j judge) quota() *breach {
 			deployments++
 		}
 	}
-	for _, spec := range j.render.Specs { // experiments run one after the other, so the largest counts
+	for _, spec := range j.render.Specs { // only one experiment runs at a time, so the largest counts
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
 			made := len(of)
@@ -242,7 +242,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns a step's weight and the full weight, of pods without a router.
+// share returns a step's weight and the full weight. Without a router, weights are shares of pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -259,12 +259,12 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // scale.Replicas may equal the workload's unknown replicas
+	default: // the workload's replicas are unknown, and may be scale.Replicas
 		return *scale.Replicas, 1
 	}
 }
 
-// isAnyUser ignores paths, methods and networks, which select no users.
+// isAnyUser ignores paths, methods and networks, because these select no users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 func before(s rollout.Spec) []rollout.Step {
@@ -281,8 +281,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the percentage of users (of pods, without a router) that get the new version first. Blue-green,
-// no steps, or a fixed number of pods give 100. Routes for selected users do not count.
+// FirstWeight returns the percentage of users that get the new version first; without a router, of pods. Blue-green, no
+// steps, or a fixed number of pods give 100. Routes for selected users do not count.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -295,7 +295,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited yet
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited for the weight yet
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -304,7 +304,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum of a release: all timed pauses and experiments.
+// Duration returns a release's minimum duration: the sum of timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -312,7 +312,8 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting counts at most "open" for a step without a fixed duration.
+// lasting returns the sum of the steps' durations. A step without a fixed duration counts as open or, if shorter, its
+// timeout.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -329,7 +330,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is assumed for a step without an end, so that metrics can fail.
+// week is the assumed duration of a step without an end. It suffices for metrics to fail.
 const week = 7 * 24 * time.Hour
 
 func isAnalysed(s rollout.Spec) bool {
@@ -349,7 +350,7 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists providers that need no condition. Other metrics always succeed without one.
+// judging lists the providers whose metrics can fail without a condition.
 var judging = []string{"job", "kayenta", "webhook"}
 
 func ends(a *rollout.Analysis, within time.Duration) bool {

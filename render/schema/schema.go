@@ -50,13 +50,13 @@ func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title returns a kind's purpose, or "" for an unknown kind.
+// Title returns a short description of a kind, or "" if the kind is unknown.
 func Title(name string) string {
 	k, _ := rollout.Find(kinds(), func(k kind) bool { return k.name == name })
 	return k.title
 }
 
-// URL returns a kind's published schema, from docs/schemas.
+// URL returns the URL of a kind's published schema (docs/schemas).
 func URL(name string) string { return "https://gitrollout.dev/schemas/" + name + ".json" }
 
 // Of returns a kind's schema.
@@ -100,7 +100,7 @@ func rolloutSchema(version string) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // the Gateway API is a plugin
+	if argo { // there, the Gateway API is a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")
@@ -114,7 +114,7 @@ func rolloutSchema(version string) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
-	ref := spec["properties"].(node)["workloadRef"].(node) // the configuration can add kinds of any group
+	ref := spec["properties"].(node)["workloadRef"].(node) // the configuration can allow kinds of any group
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
@@ -138,7 +138,6 @@ func fileSchema(kind string) node {
 	return headed(s, kind, strings.Join(rollout.Versions(kind), " "))
 }
 
-// services gives each notification service only its fields, and each receiver one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

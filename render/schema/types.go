@@ -89,14 +89,14 @@ func (m *maker) together(s node, f rollout.Field) {
 	}
 	var one []node
 	for _, name := range f.Words("one") {
-		if s["properties"].(node)[name] != nil { // this kind has the field
+		if s["properties"].(node)[name] != nil { // the kind has the field
 			one = append(one, node{"required": []string{name}})
 		}
 	}
 	s["oneOf"] = one
 }
 
-// list allows a named slice type to be a single element.
+// list also allows a single element if the slice type has a name.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()

@@ -1,5 +1,6 @@
 // Package sops opens files that SOPS has encrypted for age or OpenPGP keys: YAML, JSON, dotenv, and files in SOPS' JSON
-// form. Keys decrypts a data key, and File.Open the values. So only a render worker's parent has private keys.
+// form. Keys decrypts data keys, and File.Open decrypts values. So only the parent of the render workers has private
+// keys.
 package sops
 
 import (
@@ -20,21 +21,21 @@ import (
 type File struct {
 	form    form
 	docs    []*yaml.Node // mappings without SOPS' metadata
-	Locks   []Lock       // sorted by the recipients' kinds
+	Locks   []Lock       // sorted by Kind
 	rules   rules
 	mac     string
 	partly  bool   // the MAC covers only encrypted values
 	changed string // sops.lastmodified, authenticated with the MAC
 }
 
-// Lock is a file's data key, encrypted for a recipient.
+// Lock is a file's data key, encrypted for one recipient.
 type Lock struct {
-	Kind      string // KindAge, KindPGP, or SOPS' name
+	Kind      string // KindAge, KindPGP, or another kind's name in SOPS
 	Recipient string
 	Encrypted string
 }
 
-// KindAge and KindPGP are the supported recipients.
+// KindAge and KindPGP are the supported kinds of recipients.
 const (
 	KindAge = "age"
 	KindPGP = "pgp"
@@ -56,7 +57,7 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is about an encrypted file, without decrypted values.
+// Error is an error about an encrypted file. It contains no decrypted value.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
@@ -101,7 +102,6 @@ func Read(name string, content []byte) (_ *File, err error) {
 	return f, f.note(notes)
 }
 
-// readYAML returns nil metadata if a document is not a mapping.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -116,7 +116,6 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	}
 }
 
-// take removes the key "sops" everywhere, and returns the first document's.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -163,7 +162,8 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets the value at a path, such as age__list_0__map_enc. Lists become mappings with keys 0, 1, and so on.
+// place sets the value at a dotenv path, such as age__list_0__map_enc. Lists become mappings with the keys 0, 1, and so
+// on.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -226,7 +226,7 @@ func (f *File) note(notes map[string]any) (err error) {
 
 func entries(v any) (all []map[string]any) {
 	list, _ := v.([]any)
-	numbered, _ := v.(map[string]any) // see place
+	numbered, _ := v.(map[string]any) // lists from place
 	for i := range len(numbered) {
 		list = append(list, numbered[fmt.Sprint(i)])
 	}
@@ -248,7 +248,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // false: other values are encrypted
+	encrypts      bool // false: the matching values are plain, and others are encrypted
 }
 
 func (r *rules) read(is func(string) string) (err error) {

@@ -11,7 +11,7 @@ import (
 
 var errNoJSON = errors.New("is not JSON")
 
-// readJSON keeps the keys' order, on which the MAC depends.
+// readJSON keeps the order of the keys, because the MAC depends on the order.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()

@@ -21,7 +21,7 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads age keys in *.agekey, and OpenPGP keys without a passphrase in *.asc. Errors quote no text.
+// ReadKeys reads age keys in *.agekey, and OpenPGP keys without a passphrase in *.asc. Errors quote no key.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -49,7 +49,8 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 // ErrLocked means that no key opens the file.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that opens. The input is untrusted, so limits bound each size.
+// Unlock returns the data key from the first lock that a key opens. All sizes are limited, because the input is
+// untrusted.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), 100)] {
 		opened, err := io.Reader(nil), ErrLocked
@@ -82,7 +83,7 @@ func (k *Keys) message(armored string) (io.Reader, error) {
 	return message.UnverifiedBody, nil
 }
 
-// Recipients describes recipients for messages.
+// Recipients lists recipients for messages.
 func Recipients(locks []Lock) string {
 	var names []string
 	for _, l := range locks[:min(len(locks), 5)] {
@@ -97,7 +98,7 @@ func Recipients(locks []Lock) string {
 	return strings.Join(names, ", ")
 }
 
-// Readable reports whether any lock has a supported kind.
+// Readable reports whether any lock is of a supported kind.
 func Readable(locks []Lock) bool {
 	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
 }

@@ -28,7 +28,7 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// Open returns the decrypted file without comments, or ErrChanged for a wrong MAC. Call it only once.
+// Open returns the decrypted file without comments. For a wrong MAC, it returns ErrChanged. Call it only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -50,9 +50,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal returns the file with a substitute for each encrypted value: unique, of the value's type, valid as text and
-// base64. With twin, start, end and length differ, so that a build differs wherever it uses a value. Call only Seal or
-// Open, once.
+// Seal returns the file with a unique substitute for each encrypted value, of the same type, valid as text and base64.
+// With twin, substitutes differ in start, end and length, so that a build differs wherever it uses a value. Call either
+// Seal or Open, once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -64,7 +64,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord marks substitutes. Its length is a multiple of 3, so its base64 form is fixed.
+// sealWord begins each substitute. Its length is a multiple of 3, so its base64 form is fixed.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -72,7 +72,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits values in order. If block is nil, it substitutes them.
+// walk decrypts the values in order. Without block, it substitutes them.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -89,7 +89,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node returns true for an encrypted comment, which the caller must remove.
+// node returns true if n is an encrypted comment. The caller must then remove n.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -177,7 +177,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt also reports whether the value is a comment. "about" is authenticated, too.
+// decrypt also reports whether the value is a comment. The cipher also authenticates about, the value's path.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -234,13 +234,12 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns a valid port number for a whole number.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // sealed and twin differ in the lowest bit
+		switch n %= 65535; { // sealed and twin have different lowest bits
 		case twin && n < 32768:
 			n += 32767
 		case twin:

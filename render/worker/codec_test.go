@@ -72,7 +72,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestAllFieldsCross checks that CBOR encodes every field of a message: each is exported, and none has only the tag json:"-".
+// TestAllFieldsCross checks that CBOR encodes every field of a message: each field is exported, and no field has only the tag json:"-".
 func TestAllFieldsCross(t *testing.T) {
 	seen := map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
 	var check func(of reflect.Type)

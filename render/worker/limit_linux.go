@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit allows memory to grow by the given bytes. Near the limit, Go collects garbage more often. Beyond, the process
-// ends (only on Linux). Call Limit before Serve.
+// Limit lets this process's memory grow by the given number of bytes. Near the limit, Go collects garbage more often.
+// Above the limit, the process ends (only on Linux). Call Limit before Serve.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20) // ends endless recursion early
@@ -34,6 +34,6 @@ func Limit(memory int64) error {
 
 func cpu() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

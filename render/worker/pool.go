@@ -1,5 +1,5 @@
-// Package worker builds apps in processes with limited memory and time, so that builds are independent. A worker runs
-// its parent's program with an empty environment, and requests files over its standard streams.
+// Package worker builds apps in processes with limited memory and time, so that one app's build cannot harm another. A
+// worker runs its parent's program with an empty environment. It requests files over its standard streams.
 package worker
 
 import (
@@ -23,22 +23,22 @@ type Options struct {
 	// Command returns a worker's command. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
-	Idle    time.Duration // an idle worker's life: a start costs about a second of CPU time
-	Stall   int           // limit of a build's wall-clock time, as a multiple of limits.renderTime (CPU time); default 4
-	// Trouble, if set, gets the stack or output if a build panics or ends its worker.
+	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
+	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
+	// Trouble, if set, gets a stack or output after a build panicked or its worker ended.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. Each app has at most one: no app can occupy all.
+// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy all.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool
-	asked  map[string][]string // by app: paths that the next build gets unasked
+	asked  map[string][]string // by app: paths that the next build gets unrequested
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends workers after Idle
@@ -57,13 +57,12 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold limits Trouble's output, in bytes.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
-// Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
-// Other errors may be temporary.
+// Build implements render.Builder. If the app exceeds its limits or ends its worker twice, the error is an
+// InvalidError. Other errors may be temporary.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -101,7 +100,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case bytes.Contains(w.last.bytes(), []byte(outOfTime)):
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // the kernel may have killed the worker, or garbage collection was too late
+			continue // the kernel may have killed the worker, or garbage was collected too late
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
@@ -114,7 +113,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			words = w.last.bytes()
 		}
 		p.Trouble(app.Name, held.Msg, words[:min(len(words), mostTold)])
-		// The result may depend on all sent paths.
+		// The result may depend on each sent path.
 		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
 }

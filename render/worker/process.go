@@ -50,12 +50,12 @@ func (w *process) end() {
 
 const outOfTime = "fatal error: out of time"
 
-// build has ended the worker after an error.
+// build runs one build. After an error, the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errors.New("the time is over") // the timer may have killed the process
+		err = errors.New("the time is over") // the timer may have killed the worker
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -67,7 +67,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	first := order{App: &app}
 	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // this path may be requested again
+		if a, err := s.answer(p); err == nil { // otherwise the worker requests the path
 			first.Ahead = append(first.Ahead, *a)
 		}
 	}
@@ -99,11 +99,11 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches a crash's reason. SIG is a signal in Go's runtime.
+// fatal matches the reason of a crash. SIG begins the name of a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime: the garbage
-// collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers panic.
+// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime (Go 1.26,
+// newSpanSPMC). The garbage collector may use memory that it did not get. Other nil pointers panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -127,7 +127,6 @@ type session struct {
 	unlock Unlock
 }
 
-// These constants limit unrequested entries and files.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // entries in a folder
@@ -204,16 +203,15 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: content}, err)
 }
 
-// lastWords keeps a worker's standard error: a crash's reason is first, then perhaps many stacks.
+// lastWords keeps the start and the end of a worker's standard error. A crash's reason is at the start, before many
+// stacks.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// mostWords is in bytes.
 const mostWords = 64 << 10
 
-// Write keeps the oldest and the newest half of mostWords bytes.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

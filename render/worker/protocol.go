@@ -19,19 +19,18 @@ import (
 // maxMessage is in bytes. A file, or a result as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker: an app, or a response.
 type order struct {
 	App      *rollout.App
-	Ahead    []answer // for probable requests
+	Ahead    []answer // answers to probable requests
 	Answer   *answer
 	Content  []byte // the file
 	TooLarge bool   // the file is too large to send
 	Failed   bool   // reading the tree failed
-	Key      []byte // the locks' data key, or nil
+	Key      []byte // data key for Locks, or nil
 	Locked   string // why there is no key
 }
 
-// answer is the entry at Path with a small folder's entries, which a worker usually requests next.
+// answer is the entry at Path, and the entries of a small folder, because a worker usually requests these next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -46,7 +45,7 @@ type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all entries
 	Read   string      // the id of a file
-	Locks  []sops.Lock // an encrypted file's; the answer has its data key
+	Locks  []sops.Lock // of an encrypted file; the answer has the data key
 	Done   *outcome
 }
 
@@ -60,7 +59,6 @@ type outcome struct {
 	Stack []byte
 }
 
-// send writes the length in four bytes, then the message.
 func send(to io.Writer, message any) error {
 	body, err := encoding.Marshal(message)
 	if err != nil {
@@ -93,10 +91,10 @@ func receive(from io.Reader, message any) error {
 	return decode(body, message)
 }
 
-// CBOR preserves nil lists, pointers to 0, and 1.0 as a float, unlike encoding/json and gob. A field with json:"-"
+// Unlike encoding/json and gob, CBOR preserves nil lists, pointers to 0, and floats such as 1.0. A field with json:"-"
 // needs a tag cbor (TestAllFieldsCross).
 var (
-	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode() // the options are valid
+	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
 	decoding, _ = cbor.DecOptions{
 		MaxNestedLevels: 1000, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32, TagsMd: cbor.TagsForbidden,
 		IntDec: cbor.IntDecConvertSignedOrFail, DefaultMapType: reflect.TypeFor[map[string]any](),
@@ -113,7 +111,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// UnmarshalCBOR converts each router's mapping to its kind's type, which CBOR lacks.
+// UnmarshalCBOR converts each router's mapping to the Go type of its kind, because CBOR does not record types.
 func (o *outcome) UnmarshalCBOR(data []byte) error {
 	type plain outcome
 	if err := decode(data, (*plain)(o)); err != nil || o.Render == nil {

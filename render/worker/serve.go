@@ -22,8 +22,8 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker: it reads apps from in, and writes results to out. At the input's end, Serve calls orphaned,
-// which should end the process and any running build.
+// Serve runs a worker. It reads apps from in, and writes results to out. At the end of in, it calls orphaned, which
+// should end the process and a running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -85,7 +85,8 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after the given CPU time, unless stop is called. A suspended process uses none.
+// limitTime ends this process after the given CPU time, unless stop is called first. A suspended process uses no CPU
+// time.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {
@@ -106,8 +107,8 @@ type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
 	paths   map[string]answer
-	folders map[string]map[string]rollout.Entry // complete, by path
-	files   map[string][]byte                   // these folders' small files, by id
+	folders map[string]map[string]rollout.Entry // by path: all entries
+	files   map[string][]byte                   // by id: small files
 }
 
 func (t *remoteTree) ask(question word) (order, error) {
@@ -124,7 +125,6 @@ func (t *remoteTree) ask(question word) (order, error) {
 	return o, nil
 }
 
-// Lookup implements rollout.Tree.
 func (t *remoteTree) Lookup(p string) (rollout.Entry, bool, error) {
 	if a, known := t.paths[p]; known {
 		return a.Entry, a.Found, nil
@@ -154,7 +154,6 @@ func (t *remoteTree) keep(a answer) {
 	maps.Copy(t.files, a.Files)
 }
 
-// ReadDir implements rollout.Tree.
 func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	o, err := t.ask(word{List: &dir})
 	if err != nil {
@@ -163,7 +162,6 @@ func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	return o.Answer.Folder, nil
 }
 
-// ReadBlob implements rollout.Tree.
 func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	if content, here := t.files[id]; here {
 		return content, nil

@@ -297,7 +297,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree that fails the request with the number after.
+// faulty is a tree whose request number after fails.
 type faulty struct {
 	files
 	after int

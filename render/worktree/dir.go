@@ -1,4 +1,4 @@
-// Package worktree makes a folder readable as a rollout.Tree, as if its files were committed.
+// Package worktree reads a folder as a rollout.Tree, as if its files were committed.
 package worktree
 
 import (
@@ -99,11 +99,11 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	return e, true
 }
 
-// Hashed is a folder whose files, unlike folders, have Git's ids, to reuse a commit's renders.
+// Hashed is a folder whose files, but not folders, have Git's ids. So a commit's renders can be reused.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // by Git's ids
+	paths map[string]string // paths by Git's ids
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
