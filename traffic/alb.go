@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. The port name "use-annotation" makes an Ingress's backend name an action, in
-// an annotation with two Services and weights
+// alb is the AWS Load Balancer Controller. With the port name "use-annotation", the name of an Ingress's backend is the
+// name of an action. An annotation defines the action: two Services with weights
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
 // from 0 to 999 is a share of the sum (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -27,13 +27,13 @@ var alb = router{
 }
 
 type albConfig struct {
-	Ingress          string         `json:"ingress,omitempty" object:"Ingress"` // either ingress or ingresses
+	Ingress          string         `json:"ingress,omitempty" object:"Ingress"` // set either ingress or ingresses
 	Ingresses        []string       `json:"ingresses,omitempty" object:"Ingress"`
-	ServicePort      int64          `json:"servicePort"`                // of the stable and the canary Service
+	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // during and between releases
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // applies during and between releases
 
-	// RootService names the action; default the stable Service.
+	// RootService names the action (default: the stable Service).
 	RootService string `json:"rootService,omitempty" object:"Service"`
 }
 
@@ -142,7 +142,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a weighted target group other than the two Services, or "".
+// albOther returns a weighted target group that is neither of the two Services, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -152,7 +152,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // ignores the case of keys; the caller replaces invalid JSON
+	_ = json.Unmarshal([]byte(annotation), &action) // keys may have any case; the caller replaces invalid JSON
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, g.TargetGroupName, g.TargetGroupARN)
@@ -175,12 +175,12 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	if r.keepsUsers() {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
-	data, _ := json.Marshal(action) // cannot fail
+	data, _ := json.Marshal(action)
 	return string(data)
 }
 
 // match adds a path before each split path. The controller sorts Exact paths first, then Prefix paths from long to
-// short, then others.
+// short, and then other paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
-			if name == rollout.MatchRoute { // several Rollouts may have one
+			if name == rollout.MatchRoute { // several Rollouts may have this name
 				name = r.Name + "-" + name
 			}
 			name = numbered(name, i)
@@ -204,7 +204,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 			action := c.forward(Route{}, albGroup{ServiceName: r.Canary, Weight: 100})
 			set(object, action, "metadata", "annotations", c.key("actions", name))
 			if len(conditions) > 0 {
-				data, _ := json.Marshal(conditions) // cannot fail: texts, or from JSON
+				data, _ := json.Marshal(conditions) // cannot fail
 				set(object, string(data), "metadata", "annotations", c.key("conditions", name))
 			}
 		}
@@ -222,7 +222,6 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName matches names that the API server allows.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {

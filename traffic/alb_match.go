@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions converts m, without the path, to conditions, all required
+// albConditions converts m, without the path, to conditions, which must all hold
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
-// wildcards * and ?. Headers and query parameters ignore case.
+// wildcards * and ?. Case does not matter in headers and query parameters.
 func albConditions(m rollout.Match) (all []any) {
 	add := func(field, config string, values ...any) {
 		all = append(all, map[string]any{"field": field, config: map[string]any{"values": values}})
@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// Three values are too few to check a cookie's start and end. An exact value is checked at the end (beta=on
-		// matches xbeta=on), and a prefix at the start.
+		// Three values would be needed to check a cookie's start and end, which is too many. An exact value is checked
+		// only at the end (beta=on matches xbeta=on), and a prefix only at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -52,12 +52,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape is for query strings, the only condition with escapes (ELBv2 QueryStringConditionConfig).
+// albEscape escapes a text for a query string, the only condition with escapes (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource returns a network: conditions refuse addresses.
+// albSource returns a network, because conditions refuse single addresses.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -119,7 +119,7 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath has the kind Exact, Prefix (by whole elements), or another with wildcards.
+// albPath has the kind Exact, Prefix (by whole elements), or another kind with wildcards.
 type albPath struct{ kind, path string }
 
 // albBoth returns false if own has wildcards before a final /*.
@@ -141,7 +141,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// A pattern keeps its kind, as the controller sorts by kind.
+	// A pattern keeps its kind, because the controller sorts by kind.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -163,7 +163,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path gets the requests of f, a narrower copy of own.
+// taken reports whether another path gets the requests of f, which is a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -179,7 +179,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits refuses over 5 wildcards or 5 values, including host and path
+// limits refuses more than 5 wildcards or 5 values, including host and path
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

@@ -9,8 +9,8 @@ import (
 )
 
 // ambassador is Emissary-ingress, formerly Ambassador. A release creates a copy of a Mapping, and sets the canary's
-// weight in the copy (Mapping.spec.weight, in percent). The original has no weight and gets the other requests. Matched
-// requests need a copy with more constraints, which is evaluated first
+// weight in the copy (Mapping.spec.weight, in percent). The original has no weight, and gets the other requests.
+// Matched requests need a copy with more constraints, because such a copy is evaluated first
 // (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
@@ -48,7 +48,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping sets base's Service, because pingPong swaps Services.
+// ambassadorMapping sets the Service of base, because pingPong swaps the Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -74,7 +74,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0: the canary gets half.
+	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0, and the canary would get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -100,7 +100,6 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// suffixed obeys the API server's limit of 253 characters.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -108,7 +107,7 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService changes an address such as https://shop.store:8443.
+// ambassadorService replaces the Service in an address such as https://shop.store:8443.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	_, rest, ok := strings.Cut(service, "://")
 	if !ok {
@@ -154,7 +153,6 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// Equal conditions would share the requests with the original.
 		return nil, false, wrong(ref, "spec.method", "is %s, but the step's match adds no further condition", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

@@ -10,8 +10,8 @@ import (
 )
 
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum. A release
-// generates ApisixRoutes for matched requests, with copies of the rules. A copy has further conditions and a higher
-// priority, which decides between rules with the same path
+// generates ApisixRoutes for matched requests, with copies of the rules. A copy has more conditions and a higher
+// priority. The priority decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -29,7 +29,8 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name" object:"ApisixRoute"`
 
-		// Rules to split, by default the rule with the route's name, or all rules with the stable Service.
+		// Rules are the names of the rules to split. By default, this is the rule with the route's name, or all rules
+		// with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -120,8 +121,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection: the controller
-// retries other errors.
+// verify reads the condition Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection,
+// because the controller retries after other errors.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, condition := range rollout.Object(route.Status).Maps("conditions") {
 		if kind := text(condition["type"]); kind != "Accepted" && kind != "ResourcesAvailable" {
@@ -161,7 +162,7 @@ func apisixManaged(
 			out := copyMap(rule)
 			out["match"], out["priority"] = match, own+priority
 			out["backends"] = []any{apisixShares(rule, r).forCanary(r, r.Max)}
-			if made > 0 { // unique names
+			if made > 0 { // names must be unique
 				out["name"] = fmt.Sprintf("%s-%d", text(rule["name"]), made)
 			}
 			made++
@@ -172,7 +173,7 @@ func apisixManaged(
 		return nil, nil
 	}
 	out := object.Copy()
-	for _, field := range []string{"stream", "tcp"} { // only one object may use a port
+	for _, field := range []string{"stream", "tcp"} { // a port may be in only one object
 		delete(out.Map("spec"), field)
 	}
 	delete(out, "status")
@@ -187,7 +188,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// Version 2's CRD requires a path's name, without effect; version 1 rejects "".
+		// The CRD of version 2 requires a name for a path, which has no effect. Version 1 refuses "".
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -218,7 +219,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr anchors patterns, because RegexMatch searches.
+// apisixExpr anchors patterns at both ends, because RegexMatch searches.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -226,7 +227,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources intersects addresses with a network. No addresses means all.
+// apisixSources intersects addresses with a network. An empty own means all.
 func apisixSources(own []any, network string) (both []any, err error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // gatewayAPI is the Kubernetes Gateway API of most ingress controllers and meshes. The overlay sets the weights in each
-// rule with the stable Service, and adds a canary backend for a release. Matched requests get a copy of the rule with a
-// further match: the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// rule with the stable Service, and adds a canary backend for a release. For matched requests, it adds a copy of the
+// rule with a further match, because the more specific rule wins
+// (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -35,7 +36,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty" object:"TCPRoute"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty" object:"TLSRoute"`
 
-	// Argo Rollouts' labels keep other tools from weights. Here, they have no effect.
+	// In Argo Rollouts, these labels keep other tools from changing weights. Here, they have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -44,7 +45,7 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes has no effect: every route with header support gets rules.
+	// UseHeaderRoutes has no effect, because routes with header support always get rules.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
@@ -131,7 +132,6 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares accepts the Service groups "" and "core".
 func gatewayShares(rule map[string]any, r Route) shares {
 	backends := sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
@@ -142,10 +142,10 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	return backends
 }
 
-// gatewayFilters adds a step's headers to a backend's filters. One RequestHeaderModifier is allowed, so the step's
-// filter gets an own filter's other headers.
+// gatewayFilters adds a step's headers to a backend's filters. Only one RequestHeaderModifier is allowed, so the step's
+// filter includes the other headers of the backend's filter.
 func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
-	encoded, _ := rollout.Plain(step) // texts always encode
+	encoded, _ := rollout.Plain(step) // cannot fail
 	headers := mapping(encoded)
 	filters = slices.DeleteFunc(filters, func(filter any) bool {
 		own, is := mapping(filter)["requestHeaderModifier"]
@@ -160,8 +160,8 @@ func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	return append(filters, map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers})
 }
 
-// verify reads each parent's conditions (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. An
-// outdated condition means not yet in force.
+// verify reads the conditions of each parent (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. If a
+// condition is outdated, the route is not in force yet.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, parent := range rollout.Object(route.Status).Maps("parents") {
@@ -175,7 +175,7 @@ func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict
 			case isOlder(condition, route):
 				verdict = Verdict{Text: "is not yet accepted by " + who}
 			case text(condition["status"]) == "False":
-				// Traefik writes no message.
+				// Traefik writes a reason without a message.
 				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ")
 				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s", who, kind, why)}
 			}

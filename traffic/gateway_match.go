@@ -21,7 +21,7 @@ func gatewayManaged(
 	}
 	out, backends := copyMap(rule), gatewayShares(rule, r)
 	out["matches"] = combined
-	delete(out, "name") // unique names
+	delete(out, "name") // names must be unique
 	if managed.Mirror == nil {
 		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil
@@ -39,7 +39,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a longer path sends these requests elsewhere.
+// gatewayTaken reports whether a longer path gets these requests.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, rule := range object.Maps("spec", "rules") {
@@ -130,13 +130,12 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return gatewayOnce(ref, place, "parameter", params, strings.Clone)
 }
 
-// The CRDs allow only these header values and query parameter names.
+// The CRDs allow only these characters in header values and names of query parameters.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
 )
 
-// methods are the HTTP methods that HTTPRoutes and ApisixRoutes allow.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
 func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
@@ -186,13 +185,12 @@ func gatewayPath(
 	return own, below(value, m.Prefix), nil
 }
 
-// below reports whether path is prefix or below. As with PathPrefix, /ab is not below /a.
+// below reports whether path is prefix or a path below. As with PathPrefix, /ab is not below /a.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more than the CRDs allow (maxItems, validation of HTTPRoute).
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

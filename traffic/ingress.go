@@ -33,7 +33,7 @@ func ingressNames(one, name, many string, names []string) (all []namedIngress, e
 type ingressPath struct {
 	rule, index int
 	host        string
-	path        map[string]any // in the object, not a copy
+	path        map[string]any // part of the object, not a copy
 }
 
 func ingressPaths(object rollout.Object) (all []ingressPath) {

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits VirtualServices' routes between two Services, or two subsets of a DestinationRule. The first route that
-// matches a request wins, so a route for matched requests is inserted before its original
+// istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
+// that matches a request wins, so a route for matched requests is inserted before its original
 // (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight is a share of the sum
-// (HTTPRouteDestination.weight), 100 in older versions. Istio writes a status from 1.6 on.
+// (HTTPRouteDestination.weight). In older versions, the sum must be 100. Istio writes a status since 1.6.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -29,10 +29,10 @@ const istioGroup = "networking.istio.io"
 type istioConfig struct {
 	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
 	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
-	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil for Services
+	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // if nil, the split is between Services
 }
 
-// istioVirtualService has routes to split, or none for a single route.
+// istioVirtualService has the routes to split, or none for a single route.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -40,7 +40,7 @@ type istioVirtualService struct {
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
 }
 
-// istioRoute selects a TLS or TCP route by match: such routes have no names.
+// istioRoute selects a TLS or TCP route by its match, because such routes have no names.
 type istioRoute struct {
 	Port     int64    `json:"port,omitempty"`
 	SNIHosts []string `json:"sniHosts,omitempty"`
@@ -51,7 +51,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Weights to keep, and to subtract from the stable weight.
+	// AdditionalSubsetNames are subsets whose weights stay, and are subtracted from stable's weight.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets both subsets' pod label during a release, and else removes it. It returns spec.host.
+// label sets both subsets' pod label during a release, and removes it afterwards. It returns spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -194,7 +194,7 @@ func (v istioVirtualService) chosen(section string, routes []any, t istioTarget)
 		}
 	}
 	if section == "http" && len(routes) == 0 {
-		return nil, nil // like Argo Rollouts, ignore the Rollout's routes
+		return nil, nil // as in Argo Rollouts, Routes are ignored
 	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
@@ -259,7 +259,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have one port, and r's SNI hosts, if any.
+	// As in Argo Rollouts, all matches must have the same port, and the SNI hosts of r if r has any.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -275,8 +275,8 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/).
-// Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
+// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/).
+// Reconciled is False until each proxy has the object. An ERROR in validationMessages is a rejection.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -297,7 +297,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports an older generation, a string in Istio.
+// isOlder reports whether a status is about an older generation, which is a string in Istio.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns copies to insert before a route: first for the sticky cookie's users, then per managed route.
-// Repeated names get a number.
+// matched returns the copies to insert before a route: first for users with the sticky cookie, then for each managed
+// route. Repeated names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) (routes []any, err error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -35,7 +35,7 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed copies a route for the canary. A mirror's copy keeps the weights, and mirrors to the canary
+// managed copies a route for the canary. A copy for a mirror keeps the weights, and mirrors to the canary
 // (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route, t.canary)
@@ -60,7 +60,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 }
 
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
-	// own is an HTTPMatchRequest. The result is false if no request matches both.
+	// own is an HTTPMatchRequest. If no request matches both own and m, the result is false.
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string
@@ -98,7 +98,8 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText returns a StringMatch. A regex is RE2 for the whole text. A prefix may end within a path element.
+// istioText returns a StringMatch. A regex is RE2, and must match the whole text. A prefix may end within a path
+// element.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:
@@ -109,7 +110,6 @@ func istioText(m rollout.StringMatch) map[string]any {
 	return map[string]any{"exact": m.Exact}
 }
 
-// bothTexts returns false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -14,7 +14,7 @@ type istioTarget struct {
 	Route
 	ref            rollout.Ref
 	stable, canary istioVersion
-	kept           []string // other subsets, with their weights
+	kept           []string // other subsets that keep their weights
 }
 
 type istioVersion struct{ host, subset string }
@@ -33,8 +33,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost compares two hosts' Services. As in Istio, a host without a namespace is in the VirtualService's namespace,
-// but "other" in the Rollout's.
+// sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
+// VirtualService's namespace. other is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -76,7 +76,7 @@ func (t istioTarget) split(o *Objects, section string, routes []any, chosen []in
 func (t istioTarget) weights(section, place string, route map[string]any) error {
 	destinations := list(route["route"])
 	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
-	var kept int64 // of additional subsets
+	var kept int64 // sum of the weights of additional subsets
 	for i, d := range destinations {
 		destination := mapping(mapping(d)["destination"])
 		weight, _ := number(mapping(d)["weight"])
@@ -133,7 +133,7 @@ func (t istioTarget) destination(route map[string]any, of istioVersion) map[stri
 	return out
 }
 
-// sticks reports a cookie, named by pod hash so that older cookies do not match.
+// sticks reports whether a cookie is set. It contains the pod hash, so that older cookies do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
@@ -157,7 +157,7 @@ func (t istioTarget) modify(canary map[string]any) {
 	}
 }
 
-// setCookie edits canary responses (HTTPRouteDestination.headers.response.add).
+// setCookie adds the cookie to the canary's responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := rollout.Object(destination).Map("headers", "response", "add")
 	for key := range add {

@@ -52,8 +52,8 @@ func ingress(port string) string {
 	return manifest(ingressKind, "rules: [{http: {paths: [{path: /, pathType: Prefix, backend: "+backend+"}]}}]")
 }
 
-// checkLaid applies a Route with the given fields to the given objects. The resulting objects must contain want. But if want begins with !,
-// the overlay must fail, and the error must contain the rest of want.
+// checkLaid applies a Route with the given fields to the given objects. The resulting objects must contain want. If want begins with !, the
+// overlay must fail, and the error must contain the rest of want.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
 	route := traffic.Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}

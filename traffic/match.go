@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "". field is the match field's path, "" for a
-// mirror.
+// Unsupported returns why a router does not support a managed route, or "". field is the path of the match field. For a
+// mirror, it is "".
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -37,7 +37,7 @@ func Lacks(kind, setting string) string {
 	return ""
 }
 
-// optional has settings that some routers lack, and texts about them.
+// optional has the settings that some routers lack, and texts about these settings.
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",
@@ -74,7 +74,7 @@ func able(f feature, h comparison) string {
 type part struct {
 	feature feature
 	field   string
-	name    string // of the header, cookie or query parameter; else like field
+	name    string // name of the header, cookie or query parameter; otherwise as in field
 	match   rollout.StringMatch
 }
 
@@ -110,7 +110,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	return exact
 }
 
-// pattern is for RE2 and PCRE, to anchor at both ends.
+// pattern returns a pattern for RE2 and PCRE. The caller must anchor it at both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -121,7 +121,6 @@ func pattern(m rollout.StringMatch) string {
 	return regexp.QuoteMeta(m.Exact)
 }
 
-// cookiePattern matches a Cookie header with c ("a=1; b=2", RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -142,7 +141,6 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern, for routers that search.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 func group(p string) string {
@@ -168,7 +166,7 @@ func combine(
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
 ) (combined []any, err error) {
 	if len(own) == 0 {
-		own = []any{map[string]any{}} // matches all requests
+		own = []any{map[string]any{}} // an empty match matches all requests
 	}
 	for i, o := range own {
 		for _, m := range matches {

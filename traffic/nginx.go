@@ -30,13 +30,13 @@ var nginx = router{
 const ingressClass = "kubernetes.io/ingress.class"
 
 type nginxConfig struct {
-	StableIngress   string   `json:"stableIngress,omitempty" object:"Ingress"`   // either stableIngress or stableIngresses
+	StableIngress   string   `json:"stableIngress,omitempty" object:"Ingress"`   // set either stableIngress or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty" object:"Ingress"` //
 
-	// Annotations' prefix (--annotations-prefix); default nginx.ingress.kubernetes.io.
+	// AnnotationPrefix is --annotations-prefix (default nginx.ingress.kubernetes.io).
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. The second map has precedence. The first needs no prefixes.
+	// These annotations are for the canary Ingress. The second map has precedence. The first needs no prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -84,8 +84,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section, class,
-// and paths to the stable Service; other fields have no effect.
+// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section,
+// class, and paths to the stable Service. Other fields have no effect.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -126,7 +126,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects class annotation with ingressClassName; ingress-nginx prefers the annotation.
+	// The API server rejects a class annotation together with ingressClassName. ingress-nginx prefers the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -166,7 +166,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total below 100 counts as 100: write 3 of 30 as 12 of 120.
+	// A total below 100 counts as 100, so 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -180,7 +180,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case r.keepsUsers():
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// By default, the stable Ingress's session cookies would keep users at a failed canary.
+		// By default, session cookies of the stable Ingress would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
@@ -204,8 +204,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether one cookie can serve all paths: the Ingress uses one port, and the hosts have no other
-// Service, whose cookie would replace it.
+// nginxAlone reports whether one cookie can serve all paths. The Ingress must use one port, and the hosts no other
+// Service, because that Service's cookie would replace this one.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {
@@ -225,7 +225,7 @@ func (c *nginxConfig) prefix() string {
 func (c *nginxConfig) key(name string) string { return c.prefix() + "/" + name }
 
 // nginxUsers get the canary at any weight. A canary Ingress matches one header by value or pattern, and one cookie by
-// "always". A Cookie header pattern matches other cookies.
+// the value "always". Other cookies need a pattern for the Cookie header.
 type nginxUsers struct {
 	header   string // name, or ""
 	exact    string // value, "" with patterns
@@ -233,7 +233,6 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations of managed routes, which lead to the canary in any order.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -312,7 +311,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches (PCRE), so anchor it.
+	// The controller searches (PCRE), so the pattern is anchored.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""

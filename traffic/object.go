@@ -11,8 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router, by paths of weight fields, which Git must have, 0 for the canary. A misspelt path
-// would advance the release without requests. A third weighted backend is not detected.
+// anyObject is any other router, described by the paths of its weight fields. Git must have these fields, with 0 for
+// the canary; otherwise, a misspelt path would advance a release without requests. A third weighted backend is not
+// detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -22,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry has paths of an object's fields (type path), with {{.stable}} and {{.canary}} for the current Services'
-// names, and {{.name}} and {{.namespace}} of the Rollout.
+// objectEntry has the paths of an object's fields (type path). {{.stable}} and {{.canary}} are the names of the current
+// Services. {{.name}} and {{.namespace}} are the Rollout's.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -31,19 +32,19 @@ type objectEntry struct {
 	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of the canary's weight
-	StableWeight  string `json:"stableWeight,omitempty"`  // path of maxTrafficWeight minus the canary's weight
+	StableWeight  string `json:"stableWeight,omitempty"`  // path of stable's weight, which is maxTrafficWeight minus the canary's weight
 	Format        string `json:"format,omitempty"`        // of weights: int (default), string ("20") or percent
-	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, removed between releases
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, which is removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
-	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, for pingPong, which swaps names
+	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, because pingPong swaps the names
 	StableService string `json:"stableService,omitempty"`
 
-	Verify *objectVerify `json:"verify,omitempty"` // nil: no check of the object's status
+	Verify *objectVerify `json:"verify,omitempty"` // if nil, the object's status is not checked
 }
 
-// objectVerify is a status path and its value for weights in force.
+// objectVerify has a path in the status, and the value that means that weights are in force.
 type objectVerify struct {
-	Path  string `json:"path"` // below status, as in status.currentStatus
+	Path  string `json:"path"` // path in the status, such as status.currentStatus
 	Value any    `json:"value"`
 }
 
@@ -209,7 +210,8 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares Verify's field. An observedGeneration in the status or beside the field must be current.
+// verify compares the field of Verify. If there is an observedGeneration in the status or beside the field, it must be
+// current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

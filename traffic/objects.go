@@ -6,15 +6,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is an app's objects. Overlays change copies from Edit.
+// Objects is an app's objects. Overlays change only copies from Edit.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
-	own    map[rollout.Ref]bool // copied by Edit or added by generate
-	claims map[string]string    // the Rollout that writes to a place
+	own    map[rollout.Ref]bool // objects that Edit copied or generate added
+	claims map[string]string    // by place: the Rollout that writes to the place
 }
 
-// NewObjects expects apply order.
+// NewObjects returns Objects of a list in apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()
@@ -33,7 +33,7 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Edit returns an object for changes in place.
+// Edit returns an object that the caller may change in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	object, ok := o.Find(ref)
 	if ok && !o.own[ref] {
@@ -50,7 +50,6 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts an object at an index, unless the app has its kind and name.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -71,7 +70,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim reserves a place, because two Rollouts would both set weights.
+// Claim reserves a place for a Rollout, because two Rollouts must not set the same weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
@@ -88,7 +87,6 @@ func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }
 
-// number accepts any decoder's Go type.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

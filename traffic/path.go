@@ -45,7 +45,7 @@ func parsePath(s string) (p path, err error) {
 	return p, nil
 }
 
-// parseStep returns the length in bytes.
+// parseStep also returns the length of the step in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -85,7 +85,6 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
 }
 
-// A step in brackets, a quoted name, and a filter whose value may be quoted.
 var (
 	bracketForm = regexp.MustCompile(`^\[((?:'[^']*'|"[^"]*"|[^'"\]])*)\]`)
 	quotedForm  = regexp.MustCompile(`^(?:'([^']*)'|"([^"]*)")$`)
@@ -93,7 +92,6 @@ var (
 		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
 )
 
-// find returns an error with the first step that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -116,7 +114,7 @@ func (p path) String() string {
 		s.WriteString(step.text)
 	}
 	text := s.String()
-	if strings.HasPrefix(text, ".$") { // else parsePath would drop this $
+	if strings.HasPrefix(text, ".$") { // otherwise, parsePath would drop the $
 		return text
 	}
 	return strings.TrimPrefix(text, ".")
@@ -190,7 +188,6 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
-// parents returns the last step and the mappings before.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.picks != nil {

@@ -11,12 +11,12 @@ import (
 
 type shares struct {
 	entries        []any
-	name           string                  // field with an entry's Service
+	name           string                  // field that names an entry's Service
 	stable, canary int                     // -1 if absent
-	headers        *rollout.HeaderModifier // of the canary's entry, or nil
+	headers        *rollout.HeaderModifier // headers for the canary's entry, or nil
 }
 
-// sharesOf finds the Rollout's Services among entries that "is", if not nil, accepts.
+// sharesOf finds the Rollout's Services among the entries. is may refuse an entry, and may be nil.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -27,7 +27,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. "what" is an entry such as "backend", "owner" a new place such as "a rule".
+// alone refuses a third weighted entry. Errors call the entry what, such as "backend". They suggest a new owner, such as
+// "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -7,8 +7,8 @@ import (
 )
 
 // smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
-// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md), generated
-// unless Git has one. An integer weight is a share of the sum.
+// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). Unless Git
+// has one, it is generated. An integer weight is a share of the sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},
@@ -17,9 +17,9 @@ var smi = router{
 
 const smiGroup = "split.smi-spec.io"
 
-// smiConfig is Argo Rollouts' trafficRouting.smi, plus apiVersion.
+// smiConfig is Argo Rollouts' trafficRouting.smi with the additional field apiVersion.
 type smiConfig struct {
-	RootService      string `json:"rootService,omitempty" object:"Service"`           // clients call it; default: stable
+	RootService      string `json:"rootService,omitempty" object:"Service"`           // the Service that clients call; default: stable
 	TrafficSplitName string `json:"trafficSplitName,omitempty" object:"TrafficSplit"` // default: the Rollout's name
 	APIVersion       string `json:"apiVersion,omitempty"`                             // default: split.smi-spec.io/v1alpha2
 }

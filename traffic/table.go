@@ -11,9 +11,9 @@ import (
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
 type router struct {
-	kind     string // in trafficRouting
+	kind     string // key in trafficRouting
 	title    string
-	since    string   // oldest version with the overlay's features
+	since    string   // oldest version with the features that the overlay uses
 	features features //
 	config   func() editor
 	list     bool // the configuration is a list, or a single entry as a mapping
@@ -26,13 +26,13 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is a router's configuration, where possible with Argo Rollouts' fields. Fields tagged object:"Kind" name
-// objects, which kustomize may rename.
+// editor is a router's configuration, where possible with Argo Rollouts' fields. A field with the tag object:"Kind"
+// names an object, which kustomize may rename.
 type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter reads from a status whether the router accepts the object.
+// reporter reads from an object's status whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -40,7 +40,7 @@ type reporter interface {
 
 type feature string
 
-// The order is as in the docs.
+// These features are in the order of the docs.
 const (
 	splits   feature = "weight" // an exact share
 	byHeader feature = "header" // byHeader to bySource: the compared part of a request
@@ -57,7 +57,7 @@ const (
 	reports  feature = "verify"     // a status says whether the router accepts objects
 )
 
-// comparison is a set; "can" is for features without any, such as mirrors.
+// comparison is a set of comparisons. "can" is for features without comparisons, such as mirrors.
 type comparison uint8
 
 const (
@@ -72,7 +72,7 @@ const (
 // String returns "exact, regex", or "yes".
 func (h comparison) String() string {
 	var parts []string
-	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // as the constants
+	for bit, name := range []string{"yes", "exact", "prefix", "regex"} { // in the order of the constants
 		if h&(1<<bit) != 0 {
 			parts = append(parts, name)
 		}
@@ -91,7 +91,7 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns configurations by kind, for JSON Schemas. A list also accepts one mapping.
+// Types returns the types of configurations by kind, for JSON Schemas. A list may be a single mapping.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

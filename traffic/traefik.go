@@ -32,10 +32,10 @@ var traefik = router{
 
 const (
 	traefikGroup = "traefik.io"
-	traefikOld   = "traefik.containo.us" // only in v2
+	traefikOld   = "traefik.containo.us" // API group before v3
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik, plus IngressRoutes.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik with the additional field ingressRoutes.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName" object:"TraefikService"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty" object:"IngressRoute"`
@@ -46,7 +46,7 @@ type traefikEdit struct {
 	Route
 	weighted rollout.Object
 	ref      rollout.Ref
-	canary   map[string]any // in the TraefikService, without a weight
+	canary   map[string]any // entry of the TraefikService, without a weight
 	mirrors  []rollout.Object
 }
 
@@ -113,7 +113,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// The canary may have no pods; see allowEmptyServices.
+		// The canary may have no pods. See allowEmptyServices above.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -121,7 +121,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with a new name per release. Git's cookie stays: the effect is equal.
+// stick adds a cookie with a new name for each release. A cookie in Git stays, because its effect is the same.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -175,7 +175,6 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed copies own[i] for managed route k.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -195,7 +194,7 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror names a generated TraefikService for the service with copies to the canary.
+// mirror returns the name of a generated TraefikService, which copies requests to the canary.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")
@@ -222,9 +221,9 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[str
 }
 
 // traefikCopy returns the match and priority for a copy of route own[i] for the managed route k. The highest priority
-// wins; the default is the match's length in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last copy
-// has the original's priority plus 1, and earlier copies more. If another route has precedence over
-// the original but not over the copy, the copy's match excludes the other route's requests.
+// wins. By default, it is the length of the match in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last
+// copy has the original's priority plus 1, and earlier copies have higher priorities. If another route has precedence
+// over the original but not over the copy, the copy's match excludes the other route's requests.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -249,7 +248,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule accepts requests of any match
+// traefikRule joins the matches by or
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -261,7 +260,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts anchors patterns, because Traefik does not. PathPrefix compares text.
+// traefikParts anchors patterns, because Traefik does not. PathPrefix compares text, not path elements.
 func traefikParts(m rollout.Match) (all []string) {
 	add := func(matcher string, args ...string) {
 		for i, arg := range args {
@@ -304,7 +303,7 @@ func traefikParts(m rollout.Match) (all []string) {
 	return all
 }
 
-// traefikText quotes for strconv.Unquote (github.com/vulcand/predicate).
+// traefikText quotes a text for strconv.Unquote (github.com/vulcand/predicate).
 func traefikText(s string) string {
 	if strconv.CanBackquote(s) {
 		return "`" + s + "`"

@@ -10,27 +10,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Route is one Rollout's traffic setting.
+// Route has the traffic settings of one Rollout.
 type Route struct {
-	Name      string `json:"name"` // of the Rollout document
+	Name      string `json:"name"` // name of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// Versions' Services, "" only for routers without Services.
+	// Stable and Canary are the versions' Services. They are "" only for routers without Services.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// Values of PodLabel. Between releases, "" means all pods.
+	// StablePods and CanaryPods are PodLabel's values. Between releases, "" means all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
-	PodLabel   string `json:"podLabel,omitempty"` // name; default rollout.LabelPodHash
+	PodLabel   string `json:"podLabel,omitempty"` // name of a label; default rollout.LabelPodHash
 
-	Weight  int                     `json:"weight"`            // of the canary, out of Max
-	Max     int                     `json:"max"`               // of both versions
-	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // by precedence
+	Weight  int                     `json:"weight"`            // the canary's weight, out of Max
+	Max     int                     `json:"max"`               // the weight of both versions together
+	Managed []rollout.ManagedRoute  `json:"managed,omitempty"` // sorted by precedence
 	Sticky  *rollout.Sticky         `json:"sticky,omitempty"`
 	Headers *rollout.HeaderModifier `json:"headers,omitempty"` // for requests to the canary
-	Shares  map[string]int          `json:"shares,omitempty"`  // of an experiment's Services
-	Active  bool                    `json:"active,omitempty"`  // a release is in flight, with generated objects
+	Shares  map[string]int          `json:"shares,omitempty"`  // weights of an experiment's Services
+	Active  bool                    `json:"active,omitempty"`  // a release is in flight, so there are generated objects
 }
 
 func (r Route) cookie() string {
@@ -53,8 +53,8 @@ func (r Route) rest() int {
 	return max(0, rest)
 }
 
-// Parse reads one router's block of trafficRouting. rename (may be nil) returns names after kustomize. Errors are
-// InvalidErrors with a Field below trafficRouting.
+// Parse reads the block of one router in trafficRouting. rename returns an object's name after kustomize, and may be
+// nil. Errors are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -125,13 +125,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports a split between Services, not subsets.
+// NeedsServices reports whether a router splits between Services, and not between subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// Watched returns objects whose status Verify reads.
+// Watched returns the objects whose status Verify reads.
 func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	for _, configured := range routers {
 		if e, reports := configured.Config.(reporter); reports {
@@ -141,14 +141,14 @@ func Watched(routers []rollout.Router, namespace string) (refs []rollout.Ref) {
 	return refs
 }
 
-// Verdict says from an object's status whether a router has accepted the routes.
+// Verdict tells, from an object's status, whether a router has accepted the routes.
 type Verdict struct {
-	Taken    bool // in force, or without a status
+	Taken    bool // the routes are in force, or the object has no status
 	Rejected bool
-	Text     string // why not in force
+	Text     string // why the routes are not in force
 }
 
-// Verify returns the verdict of the first rejected object, or else of the first not yet in force.
+// Verify returns the verdict of the first rejected object, or else of the first object that is not in force yet.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -159,7 +159,7 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
-				continue // some routers never write one
+				continue // some routers never write a status
 			}
 			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
@@ -190,7 +190,7 @@ func missing(field string, ref rollout.Ref) error {
 		WithFix("add it to the kustomization")
 }
 
-// Stages returns Routes between releases and at each step, with fake pod hashes.
+// Stages returns the Routes between releases and at each step. Pod hashes are fake.
 func Stages(spec rollout.Spec) (routes []Route) {
 	c := spec.Canary
 	t := c.Traffic
