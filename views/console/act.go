@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Change returns an action's change on an app. A nil check refuses nothing.
+// Change returns an action's change on an app. check may refuse the change, and may be nil.
 func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
 	o propose.Change, err error,
 ) {
@@ -59,7 +59,7 @@ func Sharing(ctx context.Context, w *Session, names []string) (all []string, err
 	return all, err
 }
 
-// Push pushes a change, and returns a text for the user. A proposal replaces the branch's former proposal.
+// Push pushes a change, and returns a text for the user. A proposal replaces the earlier proposal on its branch.
 func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	switch {
 	case len(o.Edits) == 0:
@@ -67,8 +67,8 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// Newer commits do no harm: the edits name hashes.
-	decided := o // by the last attempt; a later attempt may find the same head
+	// Newer commits on the branch do no harm, because the edits name hashes.
+	decided := o // from the last attempt; another attempt may find the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)
@@ -94,13 +94,13 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	return w.warned(said), nil
 }
 
-// Limits for the search for a signed commit, and for the error's commits.
+// These constants limit the search for a signed commit, and the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn refuses an unsigned head, which a signed commit on top would approve.
+// mayBuildOn refuses an unsigned head, because a signed commit on top would approve the head.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

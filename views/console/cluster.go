@@ -13,13 +13,13 @@ import (
 type ClusterView struct {
 	Client *cluster.Client
 	Name   string // name in Git; "" for every name
-	Why    string // why Git's data is missing
+	Why    string // why data from Git is missing
 }
 
 // Refresh does nothing: watches keep Client current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
-// Listing returns the app in args, or all.
+// Listing returns the app in args. Without args, it returns all apps.
 func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (status.Listing, error) {
 	type name struct{ cluster, app string }
 	l := status.Listing{Cluster: v.Name}

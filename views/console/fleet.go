@@ -16,24 +16,24 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// lookEvery is the least time between look-ups of all state branches.
+// lookEvery is the minimum time between fetches of all state branches.
 const lookEvery = 5 * time.Second
 
 type fleetView struct {
 	sync.Mutex
 	status.Fleet
-	tag      string // of Fleet
+	tag      string // Fleet's second result
 	looked   time.Time
 	read     string // heads in Fleet; "" if a record may become readable without a new head
-	commit   string // of stages and branches
+	commit   string // the commit of stages and branches
 	stages   *rollout.Fleet
 	branches []*source.Branch             // by cluster
 	heads    map[string]map[string]string // by repository and branch
 	states   map[string]*rollout.State    // by blob id
-	names    []string                     // of all apps
+	names    []string                     // names of all apps
 }
 
-// Fleet reads fleet.yaml and all state branches, as dashboard.Options.Fleet. Later calls parse only changed records.
+// Fleet reads fleet.yaml and all state branches, for dashboard.Options.Fleet. Later calls parse only changed records.
 func (r *Records) Fleet(ctx context.Context) (status.Fleet, string, error) {
 	v, repo, now := &r.fleet, r.Repo.Beside(), r.Now()
 	v.Lock()
@@ -110,7 +110,6 @@ func (r *Records) readFleet(ctx context.Context, repo *git.Repo, now time.Time) 
 	return ctx.Err()
 }
 
-// recordsOf reads a cluster's records, and adds them to states.
 func (r *Records) recordsOf(
 	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error, states map[string]*rollout.State,
 ) status.ClusterRecords {
@@ -130,7 +129,7 @@ func (r *Records) recordsOf(
 			s = nil
 		case s == nil:
 			read, failed := branch.Of(name)
-			read.Inventory, read.Analyses, read.Hooks = nil, nil, nil // large, and not shown
+			read.Inventory, read.Analyses, read.Hooks = nil, nil, nil // not shown, and large
 			if s = &read; failed != nil {
 				s, problem = nil, cmp.Or(problem, failed)
 			}
@@ -143,7 +142,7 @@ func (r *Records) recordsOf(
 	return c
 }
 
-// statesOf reads a cluster's state branch. With an error, it has no records.
+// statesOf has no records after an error.
 func (r *Records) statesOf(
 	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error,
 ) (*source.States, error) {

@@ -99,8 +99,8 @@ func TestFleet(t *testing.T) {
 }
 
 // TestFleetOfDashboard checks the look-ups of a page of all stages, in a mirror of one cluster. Within 5 seconds, the page looks up no
-// branch again, and then each branch once. No record is downloaded until a record changes. Only changed records are parsed. A record that
-// is missing or not signed is unknown.
+// branch again. Afterwards, it looks up each branch once. No record is downloaded until a record changes. Only changed records are parsed.
+// A record that is missing or not signed is unknown.
 func TestFleetOfDashboard(t *testing.T) {
 	repo := gittest.New(t)
 	stages := "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"

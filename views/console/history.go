@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns at most limit newest releases, from at most depth state commits.
+// History returns at most the newest limit releases. It reads at most depth state commits.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	if w.State == nil {
 		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
@@ -43,7 +43,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors sets authors and subjects that the record lacks, as for early rejections.
+// nameAuthors sets authors and subjects that the record lacks, such as for a version rejected before its release.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -51,7 +51,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // releases of unreadable commits stay without author
+	_, _ = w.Repo.Bring(ctx, commits) // releases of unreadable commits have no author
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
@@ -59,7 +59,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	}
 }
 
-// Events returns an app's newest release with the cluster's events.
+// Events returns an app's newest release together with the cluster's events.
 func Events(ctx context.Context, w *Session, app string) (status.History, error) {
 	h, err := w.History(ctx, app, 1, 10*historyDepth)
 	s, invalid := w.States.Of(app)
@@ -105,8 +105,8 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of objects, ReplicaSets and hooks' Jobs. Pods may be deleted, so their title is a prefix:
-// "Pod shop/web-".
+// titlesOf returns the titles of objects, ReplicaSets and hook Jobs. Pods may be deleted already, so the title "Pod
+// shop/web-" is a prefix.
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
 	add := func(kind, namespace, name string) {
@@ -114,7 +114,7 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	}
 	for _, ref := range s.Inventory {
 		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
-		if _, is := rollout.WorkloadOf(ref); is { // other apps' pods may begin with a Service's name
+		if _, is := rollout.WorkloadOf(ref); is { // a Service's name may begin the names of other apps' pods
 			add(ref.Kind, ref.Namespace, ref.Name)
 		}
 	}

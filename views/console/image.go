@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is a commit's tree with edited files. Commit returns the original commit.
+// edited is a commit's tree with edited files. Its Commit is the original commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit
@@ -22,7 +22,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change of an app's images. branch "" is the users' branch.
+// SetImages returns the change of an app's images. If branch is "", it changes the users' branch.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)
@@ -74,7 +74,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	return o, nil
 }
 
-// reached returns the other apps, of all clusters, that an edited tree changes. unread has a line for each invalid
+// reached returns the other apps that an edited tree changes, in all clusters. unread has a line for each invalid
 // configuration.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) {

@@ -34,16 +34,16 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
 	l.SetChanges()
-	if text := w.Warning(); text != "" && len(args) > 0 { // one app's view has no note
+	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows no note of the listing
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // with one readable app, others show errors in rows
+	if slices.Contains(errs, nil) { // if an app can be read, the other apps' rows show errors
 		return l, nil
 	}
 	return l, errors.Join(errs...)
 }
 
-// look caches a healthy app's status until Touch or a branch's change.
+// look caches a healthy app's status until Touch, or until a branch changes.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -69,7 +69,6 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status has phase Unknown after a panic or for an invalid state file.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -108,14 +107,14 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// Polling says how often the reconciler reads the newest commit.
+// Polling describes the commit that was read, and the reconciler's interval.
 func Polling(w *Session) string {
 	return fmt.Sprintf("%s is at %s, and the reconciler reads Git every %s", w.Branch, rollout.ShortID(w.Heads.Main),
 		w.Config().Interval)
 }
 
-// isUnseen reports whether a decision at the newest commit would change the recorded commit or release; false for
-// unobserved pods.
+// isUnseen reports whether the newest commit would change the recorded commit or release. If pods are not observed, it
+// returns false.
 func isUnseen(in strategies.Input) bool {
 	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		return false
@@ -124,7 +123,6 @@ func isUnseen(in strategies.Input) bool {
 	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
 
-// proposals omits the app's outdated proposals with w.Detail.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -142,7 +140,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge restores stable. Without comparison, clean merges count.
+// restores reports whether a merge restores stable. If the two cannot be compared, any merge without conflicts counts.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean
@@ -161,7 +159,8 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), err
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note gives unobserved facts with reasons.
+// WithState returns the objects of "gitrollout render --with-state". The note tells which facts are not observed, and
+// why.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,
 ) {
@@ -179,7 +178,7 @@ func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) 
 	return objects, note, err
 }
 
-// Wanted returns an app's desired objects or, without a recorded commit, the head's.
+// Wanted returns an app's desired objects. Without a recorded commit, it returns the head's objects.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

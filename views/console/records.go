@@ -22,7 +22,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Records reads Git for the dashboard, and pushes actions without delaying the reconciler (Repo.Beside).
+// Records reads Git for the dashboard. It pushes actions over its own connection (Repo.Beside), so that the reconciler
+// does not wait.
 type Records struct {
 	Options          // Repo is the reconciler's mirror
 	Only    string   // the app that Fleet reads; "" for all
@@ -35,12 +36,13 @@ type Records struct {
 
 	mu     sync.Mutex
 	world  *Session        // nil before the first open
-	client *cluster.Client // nil: see why
+	client *cluster.Client // if nil, why has the reason
 	within []string        // for Session.Within
 	why    string
 }
 
-// Watch sets the cluster's client, nil for the reason why. A non-nil within limits namespaces.
+// Watch sets the cluster's client. If client is nil, why is the reason. If within is not nil, only these namespaces are
+// read.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,13 +55,12 @@ func (r *Records) watched() (client *cluster.Client, within []string, why string
 	return r.client, r.within, r.why
 }
 
-// Limits for a page's releases and state commits.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open gives each caller a Session, so that none waits for others' renders and pushes.
+// open returns a Session for each caller, so that callers do not wait for each other's renders and pushes.
 func (r *Records) open(ctx context.Context) (*Session, error) {
 	if r.Session != nil {
 		return r.Session, nil
@@ -80,7 +81,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 		Apps: w.Apps, reader: w.reader}, nil
 }
 
-// Diff implements dashboard.Records: stable against the version in flight or rejected.
+// Diff implements dashboard.Records. It compares stable with the version in flight or rejected.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -96,7 +97,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The newest commit may have changed only other apps.
+		// The newest commit may change only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -139,7 +140,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	if err != nil {
 		return d, err
 	}
-	w.Client, w.Within, w.Note = r.watched() // other methods decide from Git alone
+	w.Client, w.Within, w.Note = r.watched() // other methods use only Git
 	objects, note, err := WithState(ctx, w, app, w.Now())
 	d.Note = note
 	for _, o := range objects {
@@ -159,7 +160,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull escapes the braces of {}.
+		// Pull has escaped the braces of {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -174,13 +175,12 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Limits for a container's log, and for reading a pod.
 const (
 	logLines = 20
 	logTime  = 15 * time.Second
 )
 
-// Pod implements dashboard.Records, with this process's cluster rights.
+// Pod implements dashboard.Records. It has this process's rights in the cluster.
 func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
 	client, _, why := r.watched()
 	unseen := func(err error) {
@@ -221,7 +221,7 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 	return d
 }
 
-// Act implements dashboard.Actor. It refuses an action if the release has changed since the user saw it.
+// Act implements dashboard.Actor. It refuses an action if the release is no longer the one that the user saw.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	w, err := r.open(ctx)
 	if err != nil {

@@ -27,11 +27,11 @@ type Options struct {
 	Renderer *render.Renderer
 	Own      string // gitrollout's, to which no app may write; or ""
 	Now      func() time.Time
-	Command  func(line string) string // adds current flags to a user's command line
-	// Detail reads an app's commits even if no decision needs them: slow for many apps.
+	Command  func(line string) string // adds the current flags to a suggested command
+	// Detail reads an app's commits even if no decision needs these. It is slow for many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies a new commit's parent; nil: no check
+	Signers  git.Verifier // verifies the parent of a new commit; nil: not verified
 	Unsigned string       // last line of the error about unsigned commits
 }
 
@@ -43,10 +43,10 @@ type Session struct {
 	State  source.Snapshot // nil without a state branch
 	States *source.States
 	UID    string                 // the cluster's, on the state branch; "" if not recorded
-	Apps   map[string]rollout.App // by name; configured, or with only a record
+	Apps   map[string]rollout.App // by name; also apps that have only a record
 
 	Client *cluster.Client // or nil
-	Within []string        // namespaces to read; nil for all
+	Within []string        // readable namespaces; nil: all
 	Note   string          // for users: why the cluster is not fully read
 
 	reader  *source.Reader
@@ -60,7 +60,7 @@ func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
 
-// Refresh fetches from Git. changed means that the users' branch, the state branch or a proposal changed.
+// Refresh fetches from Git. changed reports whether the users' branch, the state branch or a proposal changed.
 func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -90,11 +90,11 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // last: after a cancellation, the next Refresh reads these commits
+	w.Heads = heads // set last, so that after a cancellation the next Refresh reads these commits
 	return true, nil
 }
 
-// At sets Tip to a commit, and Apps from there and the state branch.
+// At sets Tip to a commit, and Apps to the apps in this commit and on the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -121,7 +121,6 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest valid configuration of a commit or 1000 ancestors.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -132,7 +131,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, or "".
+// Warning returns the reason why an older configuration is used, or "".
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -150,7 +149,7 @@ func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 // Names returns the apps' sorted names.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app in args, and sets w.Detail; else all apps.
+// Selected returns the app in args and sets w.Detail. Without args, it returns all apps.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -160,10 +159,10 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns sorted namespaces of entries and records, without "*" patterns.
+// Namespaces returns the sorted namespaces in entries and records, without "*" patterns.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
-		state, _ := states.Of(name) // reported elsewhere
+		state, _ := states.Of(name) // the error is reported elsewhere
 		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
 		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
 	}
@@ -173,7 +172,7 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError names an unknown app.
+// NoAppError is the error for an unknown app.
 type NoAppError string
 
 // Error returns the message.
@@ -199,7 +198,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers a decision's input like the reconciler; without Client, from Git.
+// Input gathers a decision's input as the reconciler does. Without Client, all input is from Git.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -214,13 +213,13 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	}
 	head := w.Head(app)
 	if h := s.Held; w.Detail && h != nil && head.Render != nil && promotion.Err == nil {
-		at, err := w.RenderAt(ctx, app, h.Commit) // the record has the commit that changed the app
+		at, err := w.RenderAt(ctx, app, h.Commit) // the commit that changed the app
 		if err == nil && at.Digest == head.Render.Digest {
 			head.Commit, head.Render = at.Commit, at
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// The recorded commits are needed, because a held or rejected head is not applied.
+	// A head that is held or rejected is not applied, so the recorded commits are needed.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -230,7 +229,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer reads only head without needed. *failed gets errors of Git and the cluster, except about a missing or
+// gatherer renders only head, unless needed is set. *failed gets errors of Git and the cluster, except for a missing or
 // invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -284,7 +283,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns recorded apps that are not in the configuration.
+// Unlisted returns recorded apps that the configuration does not list.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

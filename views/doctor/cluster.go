@@ -33,12 +33,12 @@ const oldestKubernetes = 30
 // App is an app in Git or on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // deployed or adopted, with a recorded commit
+	Known    bool            // the app is deployed or adopted, with a recorded commit
 	Render   *rollout.Render // nil if it fails
 	Has      []rollout.Ref
-	Restarts bool // by the promotion file
+	Restarts bool // the promotion file requests a restart
 
-	Encrypted map[string][]byte // content by file in Render.Unopened
+	Encrypted map[string][]byte // by file in Render.Unopened: the content
 	unread    error             // why Encrypted lacks a file
 }
 
@@ -46,15 +46,15 @@ type App struct {
 type Cluster struct {
 	Config *rest.Config
 	As     string // account to check; "": Config's account
-	Name   string // in Git
+	Name   string // the cluster's name in Git
 	UID    string // of the cluster on the state branch; "" if not recorded
-	Apps   []App  // nil without Git
+	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
-	Namespaces   []string // that gitrollout may use; empty: all
+	Namespaces   []string // namespaces that gitrollout may use; empty: all
 	IdentifiedBy string   // namespace whose uid identifies the cluster on the state branch
 
-	// OtherOwners returns signs of other controllers of the objects; nil if unreadable.
+	// OtherOwners returns signs that other controllers manage the objects, or nil if the objects cannot be read.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -80,7 +80,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // else, the kubeconfig's impersonation stays
+	if c.As != "" { // otherwise, the kubeconfig's impersonation stays
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -127,7 +127,6 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	c.examineUID(ctx, e, client)
 }
 
-// examineHands reports controllers that would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -170,14 +169,14 @@ type rightsExam struct {
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch needs rights in the cluster, or in each of Cluster.Namespaces.
+		// A watch needs rights in the whole cluster or, if set, in each of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // held: gitrollout may not use the namespace
+			return // the app is held, because gitrollout may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -204,7 +203,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds an app's rights, and unserved kinds to missing.
+// needsOfApp adds the rights that an app needs. It adds kinds that the API server does not serve to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -215,7 +214,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			if namespace = ""; len(x.namespaces) > 0 {
-				return nil // held
+				return nil // the app is held
 			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
@@ -247,12 +246,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
-	for _, ref := range app.Has { // after an error, the kind is gone: nothing to prune
+	for _, ref := range app.Has { // on an error, the kind no longer exists, so nothing is pruned
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease omits writes of the app's objects.
+// needsOfRelease adds the rights that a release needs besides writes of the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -262,7 +261,7 @@ func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) 
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	// A restart deletes pods. gitrollout also deletes unready pods that the controller keeps.
+	// A restart deletes pods. With Ordered, gitrollout also deletes unready pods that the controller would keep.
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
@@ -327,7 +326,6 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks analyses' Secrets, and keeps no value.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination holds findings of "doctor".
+// Examination holds the findings of "doctor".
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -31,12 +31,12 @@ type Health string
 
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // works; may be a mistake
-	Problem Health = "problem" // an app would be held, or no release start
+	Warning Health = "warning" // works, but may be a mistake
+	Problem Health = "problem" // an app would be held, or a release could not start
 	Unknown Health = "unknown" // this machine cannot check
 )
 
-// Add records a result. fix is "" if not needed or unknown.
+// Add adds a finding. If a fix is unknown or not needed, fix is "".
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
@@ -48,13 +48,13 @@ func (e *Examination) Add(check string, status Health, fix, format string, args 
 	}
 }
 
-// Pauses and windows use this machine's clock, pods' ages use the cluster's.
+// Pauses and windows depend on this machine's clock, and pods' ages on the cluster's clock.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a Date header, in whole seconds.
+// Clock compares this machine's clock with a Date header. Date has whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

@@ -30,20 +30,20 @@ func GitFix(err error) string {
 	return ""
 }
 
-// Git holds inputs for checks of repository and forge.
+// Git holds the inputs for the checks of the repository and the forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
 	Branch  *source.Branch // the users' branch
 	Cluster string
-	Own     string // gitrollout's namespace, forbidden to apps
+	Own     string // gitrollout's namespace, where no app may have objects
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
 	NoPush  bool          // skip the test push
 	Forge   forge.Options // for a configured forge
 }
 
-// Examine adds findings about repository and forge to e. now returns this machine's time.
+// Examine adds findings about repository and forge to e. now returns the time.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,7 +75,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
-	// Only the Date header counts, so no credentials are sent.
+	// Only the Date header is read, so the request has no credentials.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
@@ -103,7 +103,7 @@ func (g Git) examineApps(e *Examination) {
 	if forbidden > 0 {
 		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build, nil)
 		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
-		e.Add("git.forbidden", Problem, "to let them, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
+		e.Add("git.forbidden", Problem, "to allow the objects, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
 			"the configuration does not let %s write all of their objects", rollout.Count(forbidden, "app"))
 	}
 	if broken > 0 {
@@ -112,7 +112,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes and deletes a test branch: nothing else shows that pushes are accepted.
+// examinePush pushes a test branch and deletes it, because no other check shows that pushes are accepted.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -145,7 +145,6 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
-// examineForge needs no administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AppOf returns inputs for an app's checks.
+// AppOf returns the inputs for an app's checks.
 func AppOf(b *source.Branch, app rollout.App, s rollout.State, r *rollout.Render) App {
 	a := App{Name: app.Name, Known: s.Source != "", Has: s.Inventory, Render: r, Encrypted: map[string][]byte{}}
 	a.Restarts = s.Stable != nil && b.Promotion(s.Named(app)).File.Says(rollout.Restart, s.Stable.Hash)
@@ -28,7 +28,6 @@ func AppOf(b *source.Branch, app rollout.App, s rollout.State, r *rollout.Render
 	return a
 }
 
-// examineKeys tries to decrypt apps' files, and keeps no decrypted data.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
 		if app.unread != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns YAML with minimal roles and bindings for gitrollout's account (namespace/name) and apps' service
-// accounts. It requests discovery data only. Unknown kinds become comments.
+// RBAC returns YAML with minimal roles and bindings for account (NAMESPACE/NAME) and the apps' service accounts. It
+// only requests discovery data. Unknown kinds become comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -56,7 +56,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // its uid identifies the cluster
+	add(identity, " namespaces "+identifiedBy, "get") // the namespace's uid identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -66,7 +66,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 		}
 		namespace, account, _ := strings.Cut(at.account, "/")
 		name := "gitrollout"
-		if at.account != own { // a namespace can have several accounts' roles
+		if at.account != own { // a namespace can have roles for several accounts
 			name += "-" + namespace + "-" + account
 		}
 		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
@@ -78,7 +78,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules merges resources of an API group with equal verbs and name.
+// writeRules writes one rule for all resources of an API group with equal verbs and names.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // resources by "group verbs name"
 	for what, verbs := range rights {
@@ -99,7 +99,7 @@ func writeRules(b *strings.Builder, rights map[string][]string) {
 	}
 }
 
-// right is a service account's; "" is gitrollout's.
+// right is one right of a service account. If account is "", it is gitrollout's.
 type right struct{ account, namespace, group, resource, verb string }
 
 func (r right) compare(o right) int {
@@ -111,7 +111,7 @@ type wants func(account, namespace, group, resource string, verbs ...string)
 
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout may list pods anyway
+	if account != "" { // gitrollout's own account may list pods anyway
 		as(account, namespace, "", "pods", "list")
 	}
 }

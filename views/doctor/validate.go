@@ -26,7 +26,7 @@ type Report struct {
 // ClusterReport holds a cluster's problems in a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
-	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of configuration and promotion files
+	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // in configuration and promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
 	Allow    []string                `json:"allow,omitempty"` // YAML that would allow the forbidden objects
@@ -44,7 +44,7 @@ type AppReport struct {
 	Detection []strategies.Detection `json:"detection,omitempty"` // differences that comparisons find
 }
 
-// Add adds a cluster and its comparisons' figures.
+// Add adds a cluster. It computes the figures of the cluster's comparisons.
 func (r *Report) Add(c ClusterReport) {
 	if r.known == nil {
 		r.known = strategies.Known{}
@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace; non-nil rules restrict apps further. For
-// traffic, see plan.Sides. It fails for an unreadable tree.
+// Check checks a cluster's part of a tree. own is gitrollout's namespace. If rules are not nil, they restrict apps
+// further. traffic is like plan.Sides.Traffic. It fails if the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 	traffic func(rollout.Spec) rollout.AnalysisRun,
@@ -85,7 +85,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // by app; nil after errors
+	known := map[string]*rollout.Render{} // by app; nil if the app has an error
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -123,7 +123,6 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// checkStrictly adds the API server's errors, for apps without another.
 func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
 	strict := render.Strict(slices.Collect(maps.Values(known)))
 	for i := range r.Apps {
@@ -138,7 +137,7 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 	return nil
 }
 
-// unmatched warns about each path without wildcards that matches no folder, or once if none matches.
+// unmatched warns about each path without wildcards that matches no folder. If no path matches, it warns only once.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -170,7 +169,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of objects. A second owner is an error, except for an equal object with data.
+// claim makes an app the owner of its objects. A second owner is an error, unless both have an equal object with data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -10,14 +10,14 @@ import (
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
-	Commit   string // of the template
+	Commit   string // the template's commit
 	Held     string // the release in flight and its step, or ""
 }
 
-// Unknown is displayed for an unreadable record.
+// Unknown is the displayed phase of an unreadable record.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app from live workloads only.
+// OfCluster describes an app only from its live workloads.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
@@ -37,7 +37,7 @@ func OfCluster(app, cluster string, live []Live) App {
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
-				role = "" // old, scaling down
+				role = "" // an old version, scaling down
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))

@@ -24,32 +24,32 @@ type Analysis struct {
 type Progress struct {
 	rollout.MetricProgress
 	Evidence *Evidence `json:"evidence,omitempty"`
-	Sees     []string  `json:"sees,omitempty"` // which differences a comparison finds; see Seeing
+	Sees     []string  `json:"sees,omitempty"` // the differences that a comparison detects; see Seeing
 }
 
-// Evidence tells how much speaks against the new version. Without a sequential test, only Note is set.
+// Evidence tells how strongly the requests speak against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
 	Value    float64 `json:"value,omitzero"`   // 1 before the first look
-	Release  float64 `json:"release,omitzero"` // mean of metrics that share the limit
-	Limit    float64 `json:"limit,omitzero"`   // when Release reaches it, the release fails
+	Release  float64 `json:"release,omitzero"` // mean of the metrics that share the limit
+	Limit    float64 `json:"limit,omitzero"`   // if Release reaches Limit, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
 	Requests struct {
 		Canary int `json:"canary"`
 		Stable int `json:"stable"`
 	} `json:"requests,omitzero"` // at the present weight
-	Differences []Difference `json:"differences,omitempty"` // one, or one for each bound of a histogram
-	Note        string       `json:"note,omitempty"`        // why data is not enough
+	Differences []Difference `json:"differences,omitempty"` // one or, for a histogram, one for each bound
+	Note        string       `json:"note,omitempty"`        // why the data is not enough
 }
 
 // Difference is the new version's share of bad requests minus stable's, with the 95 % interval Low to High.
 type Difference struct {
-	Bound      float64 `json:"bound,omitzero"` // in a histogram; slower requests are bad
+	Bound      float64 `json:"bound,omitzero"` // in a histogram: slower requests are bad
 	Difference float64 `json:"difference"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 }
 
-// String returns "+0.31 points (−0.05 to +0.71)" or the like. The interval's width decides the decimals.
+// String returns "+0.31 points (−0.05 to +0.71)" or similar. The interval's width decides the number of decimals.
 func (d Difference) String() (text string) {
 	places := int(min(max(1-math.Floor(math.Log10(50*(d.High-d.Low))), 0), 4))
 	if d.Bound != 0 {
@@ -59,7 +59,7 @@ func (d Difference) String() (text string) {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// Analyses returns runs with evidence. metrics has known definitions.
+// Analyses returns runs with evidence. metrics has the known definitions.
 func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analysis) {
 	for _, r := range runs {
 		a := Analysis{AnalysisRun: r}
@@ -75,7 +75,8 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// analysesOf adds to a release's runs what the comparisons detect, by a run's own traffic or else the record's.
+// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is the run's own or
+// else the record's.
 func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload) []Analysis {
 	runs := strategies.Runs(in)
 	all := Analyses(runs, slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...))
@@ -98,8 +99,8 @@ func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload)
 	return all
 }
 
-// Seeing returns a function that adds Sees to the runs of a release in flight. A call costs about 0.1 s for each
-// setting that no call had before.
+// Seeing returns a function that adds Sees to the runs of a release in flight. The first call for a setting takes about
+// 0.1 s.
 func Seeing() func(App) App {
 	known := strategies.Known{}
 	return func(a App) App { return a.seen(known) }
@@ -149,7 +150,7 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 	return e
 }
 
-// rounded keeps four digits: apps change seldom, and JSON can hold infinite evidence.
+// rounded keeps four digits, so that apps change rarely. It also limits infinite evidence, which JSON cannot represent.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v

@@ -103,8 +103,8 @@ func TestDifferencesInWords(t *testing.T) {
 	}
 }
 
-// TestSeen checks which differences the comparisons of a release find, as plan prints them: with the run's own requests, else with the
-// requests on record, else for three rates. Equal requests are simulated once, and runs after the release have no such texts.
+// TestSeen checks which differences the comparisons of a release find, as plan prints them. The requests are the run's own, or else
+// recorded requests, or else three assumed rates. Equal requests are simulated once. Runs after the release have no such texts.
 func TestSeen(t *testing.T) {
 	metric := rollout.Metric{Name: "errors", Interval: time.Minute, Count: 5, Compare: &rollout.Compare{},
 		Config: map[string]any{"query": "sum(increase(errors[{{elapsed}}s]))"}}

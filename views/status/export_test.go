@@ -7,8 +7,8 @@ import "gitrollout.dev/gitrollout/strategies"
 var (
 	ImagesText  = imagesText  // shortens a list of images
 	NextOfHooks = nextOfHooks // returns the next steps while a hook runs or has failed
-	SharedOf    = sharedOf    // returns the app's place in a shared change
-	WaitingOf   = waitingOf   // says what several workloads wait for
+	SharedOf    = sharedOf    // returns the app's state in a shared change
+	WaitingOf   = waitingOf   // returns the text about the waits of several workloads
 )
 
 func (a App) Seen(known strategies.Known) App { return a.seen(known) } // adds the known figures of detections

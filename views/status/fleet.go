@@ -18,19 +18,20 @@ type Fleet struct {
 	Notes  []string   `json:"notes,omitempty"`
 }
 
-// FleetApp has an app's state by stage, in the order of the clusters' names.
+// FleetApp has an app's states by stage, in each stage in the order of the clusters' names.
 type FleetApp struct {
 	App    string           `json:"app"`
 	Stages map[string][]App `json:"stages"`
 }
 
-// ClusterRecords has a cluster's states by app: zero without a record, nil if unreadable. Problem says why, or is "".
+// ClusterRecords has a cluster's states by app. A state is zero without a record, and nil if the record is unreadable.
+// Problem is the reason, or "".
 type ClusterRecords struct {
 	States  map[string]*rollout.State
 	Problem string
 }
 
-// FleetOf returns all apps of the records, which are by cluster.
+// FleetOf returns all apps in the records. records is by cluster.
 func FleetOf(f *rollout.Fleet, records map[string]ClusterRecords, now time.Time) Fleet {
 	all, byApp, stages := Fleet{}, map[string]map[string][]App{}, slices.Clone(f.Stages)
 	staged := func(c string) bool { return f.StageOf(c) >= 0 }

@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. Without releases, Hash is empty. An empty Digest matches any content. Both are empty
-// if the newest commit does not render.
+// Goal is a condition to wait for. An app without releases has no Hash. An empty Digest matches any content. If the
+// newest commit does not render, both are empty.
 type Goal struct {
-	Until  string // from GoalNames()
+	Until  string // one of GoalNames()
 	Hash   rollout.Hash
 	Digest string // of the render
-	Commit string // for texts
+	Commit string // for messages
 }
 
 // GoalNames returns Goal.Until's values.
@@ -25,17 +25,17 @@ type Ending int
 const (
 	NotYet Ending = iota
 	Reached
-	Missed // the version was rejected, reverted, or overtaken by a push
+	Missed // the version was rejected, reverted, or a newer push replaced it
 	Stuck  // a user must act: the app is held, or serves but is unhealthy
 )
 
-// Verdict is a wait's outcome with a user's text.
+// Verdict is a wait's outcome, with a text for users.
 type Verdict struct {
 	Ending Ending
 	Text   string
 }
 
-// Judge returns the present outcome.
+// Judge returns the outcome for the present state.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
 	ours := s.Release != nil && s.Release.Hash == g.Hash
@@ -51,7 +51,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 		return Verdict{Reached, "it was rejected: " + cmp.Or(rejection.Reason, s.Reason)}
 	case g.serves(in) && in.State.Unhealthy != "":
 		end := map[bool]Ending{true: Reached, false: Stuck}[g.Until == "degraded"]
-		return Verdict{end, "it serves, and is not well: " + s.Unhealthy}
+		return Verdict{end, "it serves, but is unhealthy: " + s.Unhealthy}
 	case g.serves(in) && g.Until == "degraded":
 		return Verdict{Missed, "it is healthy"}
 	case g.serves(in) && strategies.Ailing(in) != "" && g.Until == "healthy":
@@ -63,7 +63,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	case rejected && !ours:
 		return Verdict{Missed, "it was rejected: " + rejection.Reason}
 	case ours && s.Phase == rollout.Aborting:
-		return Verdict{Missed, "it goes back to stable: " + s.Reason}
+		return Verdict{Missed, "it is being rolled back to stable: " + s.Reason}
 	case g.overtaken(in):
 		return Verdict{Missed, "another version replaced this version: " + rollout.ShortID(s.Source)}
 	}
@@ -78,7 +78,6 @@ func (g Goal) serves(in strategies.Input) bool {
 	return isOurs && s.Phase == rollout.Healthy && (s.Held == nil || s.Held.Waits())
 }
 
-// overtaken reports whether the app runs or releases the head's version, not the goal's.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
@@ -89,7 +88,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// stuck ignores an older commit's State.Held.
+// stuck ignores State.Held of an older commit.
 func stuck(in strategies.Input) Verdict {
 	h := in.State.Held
 	switch {

@@ -16,7 +16,7 @@ type Event struct {
 	State  rollout.State // at this commit
 }
 
-// Outcome is a release's end.
+// Outcome is how a release ended.
 type Outcome string
 
 const (
@@ -25,8 +25,8 @@ const (
 	Refused    Outcome = "rejected"   // aborted or failed, without automatic retry
 	Reverted   Outcome = "reverted"   // reverted in Git; stable serves
 	Superseded Outcome = "superseded" // replaced by a newer release
-	Applied    Outcome = "applied"    // an app without stages got a commit
-	Recorded   Outcome = "recorded"   // already stable in the first record
+	Applied    Outcome = "applied"    // a commit of an app without stages was applied
+	Recorded   Outcome = "recorded"   // stable already in the first record
 )
 
 // History is the output of "history" and "events".
@@ -45,21 +45,21 @@ type Past struct {
 	Author      string             `json:"author,omitempty"`
 	Subject     string             `json:"subject,omitempty"`
 	Started     time.Time          `json:"started"`
-	Ended       *time.Time         `json:"ended,omitempty"` // absent in flight
+	Ended       *time.Time         `json:"ended,omitempty"` // absent if in flight
 	Outcome     Outcome            `json:"outcome"`
 	Reason      string             `json:"reason,omitempty"`
 	Fast        bool               `json:"fast,omitempty"`
-	Step        int                `json:"step"`                 // done by the least advanced workload
-	Of          int                `json:"of,omitempty"`         // all steps
-	Skipped     int                `json:"skipped,omitempty"`    // by a full promotion
+	Step        int                `json:"step"`                 // finished steps of the least advanced workload
+	Of          int                `json:"of,omitempty"`         // number of steps
+	Skipped     int                `json:"skipped,omitempty"`    // steps that a full promotion skipped
 	PromotedBy  []string           `json:"promotedBy,omitempty"` // users, in order
 	Hooks       []rollout.HookRun  `json:"hooks,omitempty"`      // oldest first
 	Analyses    []Analysis         `json:"analyses,omitempty"`
 	Transitions []Transition       `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress // in the newest record
+	progress    []rollout.Progress // from the newest record
 }
 
-// Transition is a record of a release or, with Object, a cluster event meanwhile.
+// Transition is a record of a release. If Object is set, it is a cluster event during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
 	Phase  rollout.Phase `json:"phase,omitempty"` // the app's, in a record
@@ -69,12 +69,12 @@ type Transition struct {
 	Type   string        `json:"type,omitempty"`   // an event's: Normal or Warning
 	Reason string        `json:"reason,omitempty"` // an event's
 	Count  int           `json:"count,omitempty"`  // an event's occurrences until At
-	// Progress is recorded for backtests.
+	// Progress is for backtests.
 	Progress []rollout.Progress `json:"-"`
 	back     Outcome            // outcome, if a rollback is in progress; else ""
 }
 
-// Releases returns releases, newest first. events are oldest first; whole means that none is missing.
+// Releases returns the releases, newest first. events are oldest first. whole means that no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -86,8 +86,8 @@ func Releases(events []Event, whole bool) []Past {
 
 type chronicle struct {
 	past    []Past
-	last    rollout.State // in the previous event
-	waiting *Past         // hooks run before the begin
+	last    rollout.State // the state of the previous event
+	waiting *Past         // a release whose hooks run before it begins
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -128,7 +128,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // an ended Job's Since is the end
+		for _, run := range was.Hooks { // after a Job's end, Since is the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -137,7 +137,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // else, no release was in flight
+	if n := len(h.past); flying || n > before { // otherwise, no release was in flight
 		if flying && n > before {
 			h.past[before-1].note(e) // this event also ended the previous release
 		}
@@ -160,7 +160,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is compares starts, too: a retry has the same hash.
+// is also compares the start, because a retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }
@@ -190,7 +190,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns Superseded for a rollback to stable's commit, else Reverted.
+// backOf returns Superseded for a rollback to stable's commit, and Reverted for any other abort.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -214,7 +214,7 @@ func (p *Past) note(e Event) {
 		Progress: s.Progress, back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // about the newer release that ended p
+		return // the event is about the newer release that ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = Analyses(s.Analyses, nil)
@@ -240,7 +240,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration, until now if in flight.
+// Took returns a release's duration so far.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -263,8 +263,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before its begin, and returns the release at the end. A release without begin
-// or rejection is added to h.past.
+// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If the release
+// neither begins nor is rejected, wait adds it to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -304,7 +304,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks keeps logs, because a record has only new logs.
+// noteHooks keeps the known logs, because a record has only new logs.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -200,8 +200,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredStays checks that an ended release keeps its measurements: from the last record that has any,
-// because later records have none.
+// TestWhatWasMeasuredStays checks that an ended release keeps its measurements. They are from the last record with measurements, because
+// later records have none.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")

@@ -15,7 +15,6 @@ func hooksOf(s rollout.State) []rollout.HookRun {
 // IsRunning reports whether a Job has not ended.
 func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
 
-// nextOfHooks returns commands to inspect running Jobs, or a failed Job that stopped a release.
 func nextOfHooks(s rollout.State, coming *rollout.Release) (out []Next) {
 	isWhy := func(h rollout.HookRun) bool {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. Older programs recorded no images; then, the commit's render has
-// them.
+// releaseOf returns a release for display, or nil. Records of older programs have no images, so these are from the
+// commit's render.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,7 +24,7 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns images in short form, or "". With another tag in the other version: "web:v1 → v2".
+// imagesText returns images in short form, or "". If the other version has another tag, the text is like "web:v1 → v2".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -39,7 +39,6 @@ func imagesText(images, other []string) string {
 	}), ", ")
 }
 
-// cutTag splits a short image into name, and tag or digest.
 func cutTag(image string) (name, tag string) {
 	if i := strings.IndexAny(image, ":@"); i >= 0 {
 		return image[:i], image[i+1:]
@@ -47,7 +46,7 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, else stable, else (without stages) the applied commit.
+// Newest returns the release in flight, or else stable, or else (without stages) the applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -56,12 +55,12 @@ func (a App) Newest() *Release {
 	return newest
 }
 
-// ImagesText returns the newest version's images; during a release, also stable's tags.
+// ImagesText returns the newest version's images. During a release, it also shows stable's tags.
 func (a App) ImagesText() string {
 	return a.ImagesBeside(cmp.Or(a.Newest(), &Release{}).Images)
 }
 
-// ImagesBeside returns images in short form, with stable's tag if different.
+// ImagesBeside returns images in short form. If stable's tag differs, it shows both.
 func (a App) ImagesBeside(images []string) string {
 	return imagesText(images, cmp.Or(a.Stable, &Release{}).Images)
 }

@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Next is a suggested command with purpose.
+// Next is a suggested command with its purpose.
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
-	Back    bool   `json:"back,omitempty"`   // from the new version to stable
+	Back    bool   `json:"back,omitempty"`   // the command leads from the new version to stable
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
 	URL     string `json:"url,omitempty"`    // its pull request, if a forge is configured
 }
@@ -47,7 +47,6 @@ func nextSteps(in strategies.Input, cluster string, possible []propose.Action, p
 	return out
 }
 
-// goOn is for a promotion that opens a gate.
 const goOn = "go on"
 
 func purpose(in strategies.Input, a propose.Action) string {
@@ -78,7 +77,7 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return purposeOfFull(s, strategies.Key(in) != nil || strategies.IsOpen(in) || strategies.Early(in) != nil)
 	case strategies.Key(in) != nil:
 		return goOn
-	case strategies.IsOpen(in): // the gate is open: a promotion has no effect
+	case strategies.IsOpen(in): // the gate is open, so a promotion has no effect
 		return ""
 	}
 	return "skip the wait"
@@ -102,7 +101,7 @@ func purposeOfFull(s rollout.State, hasGate bool) string {
 	return ""
 }
 
-// isUndoable forbids an undo that would revert a waiting newer release.
+// isUndoable reports whether an undo is possible. It must not revert a newer release that waits.
 func isUndoable(in strategies.Input, isProposed bool) bool {
 	s, head := in.State, in.Head.Render
 	switch {

@@ -24,7 +24,7 @@ func (v Version) includes(role string) bool {
 	case "stable", "active":
 		return v != New
 	}
-	return v == "" // of an older version, or a workload without Rollout
+	return v == "" // pods of an older version, or of a workload without Rollout
 }
 
 func (w Workload) podHash(of Version) string {
@@ -32,7 +32,7 @@ func (w Workload) podHash(of Version) string {
 	return r.PodHash
 }
 
-// VersionPod is a pod with namespace and revision.
+// VersionPod is a pod with its namespace and revision.
 type VersionPod struct {
 	Pod
 	Namespace, Role, PodHash string
@@ -42,7 +42,7 @@ type VersionPod struct {
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
-		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail: from Workload.String
+		_ = name.UnmarshalText([]byte(w.Workload)) // cannot fail after Workload.String
 		revisions := slices.SortedFunc(slices.Values(w.Revisions), func(a, b Revision) int {
 			return cmp.Compare(a.Name, b.Name)
 		})
@@ -57,7 +57,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing says why an app has no pods of the version, and which have.
+// Missing explains why an app has no pods of the version, and names versions that have pods.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

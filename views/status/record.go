@@ -10,7 +10,7 @@ import (
 // Record collects changes of an app's state file as Events.
 type Record struct {
 	path     string
-	newer    propose.Snapshot // of the last Visit
+	newer    propose.Snapshot // the commit of the last Visit
 	id       string           // blob in newer, or "" without the file
 	events   []Event
 	releases map[string]bool
@@ -21,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit, and returns the number of releases, of which the oldest may be incomplete.
+// Visit reads the next older commit. It returns the number of releases so far; the oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -43,7 +43,8 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. before is the next older blob.
+// changed adds an Event if the last visited commit changed the file. before is the file's blob in the next older
+// commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil
@@ -54,7 +55,7 @@ func (r *Record) changed(before string) error {
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
 	if rollout.IsInvalid(err) {
-		return nil // the reconciler ignored this invalid record, too
+		return nil // the reconciler also ignored this invalid record
 	}
 	if err != nil {
 		return err

@@ -9,21 +9,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Shared is an app's place in a change of a shared file. State is waiting, entered, rejected, or done (healthy with the
-// content).
+// Shared is an app's state in a change of a shared file. State is waiting, entered, rejected, or done (healthy with the
+// change).
 type Shared struct {
 	rollout.Place
 	State string `json:"state"`
 }
 
-// SharedChange counts the apps of a change by state. Its cohort is the first that waits, or else any.
+// SharedChange counts the apps of a change by state. Its cohort is the first cohort that waits, or any cohort.
 type SharedChange struct {
 	rollout.Place
 	Apps   int            `json:"apps"`
 	States map[string]int `json:"states"`
 }
 
-// String returns "base/web.yaml (5832d1e), cohort 2 of 3: 3 of 214 apps done, 1 entered, 210 waiting" or the like.
+// String returns "base/web.yaml (5832d1e), cohort 2 of 3: 3 of 214 apps done, 1 entered, 210 waiting" or similar.
 func (c SharedChange) String() string {
 	text := fmt.Sprintf("%s: %d of %d apps done", c.Place, c.States["done"], c.Apps)
 	for _, state := range []string{"entered", "rejected", "waiting"} {
@@ -72,7 +72,7 @@ func SharedChanges(all []*Shared) (changes []SharedChange) {
 	return changes
 }
 
-// SetChanges counts the apps of shared changes, and forgets changes that all apps run.
+// SetChanges counts the apps of shared changes. It omits changes that all apps run.
 func (l *Listing) SetChanges() {
 	l.Changes = SharedChanges(rollout.Mapped(l.Apps, func(a App) *Shared { return a.Shared }))
 	for i, a := range l.Apps {

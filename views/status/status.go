@@ -1,5 +1,5 @@
 // Package status describes an app's state for commands and dashboard, without side effects. Its types define the JSON
-// output: releases of gitrollout may add fields, but never change or remove any.
+// output. A gitrollout release may add fields, but never changes or removes any.
 package status
 
 import (
@@ -20,14 +20,13 @@ import (
 // Listing is the output of "list", and of "get" without a name.
 type Listing struct {
 	Cluster string `json:"cluster"`
-	Note    string `json:"note,omitempty"` // missing or outdated data, with reasons
+	Note    string `json:"note,omitempty"` // which data is missing or outdated, and why
 	Apps    []App  `json:"apps"`
 
-	Changes []SharedChange `json:"sharedChanges,omitempty"` // that some apps do not run yet
+	Changes []SharedChange `json:"sharedChanges,omitempty"` // changes that some apps do not run yet
 }
 
-// App is an app's state, and the output of "get". Viewers compute ages and countdowns, so that an App changes only with
-// the state.
+// App is an app's state, and the output of "get". It has no ages or countdowns, so that it changes only with the state.
 type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
@@ -40,26 +39,27 @@ type App struct {
 	Shared    *Shared           `json:"shared,omitempty"` // the newest shared change that the app waits for or took
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // hooks run before the begin
+	Coming    *Release          `json:"coming,omitempty"`   // release whose hooks run before it begins
 	Rejected  *Rejected         `json:"rejected,omitempty"` // newest commit's version, if rejected
-	Source    *rollout.Commit   `json:"source,omitempty"`   // with objects in the cluster
-	Images    []string          `json:"images,omitempty"`   // at Source, without stages
+	Source    *rollout.Commit   `json:"source,omitempty"`   // the commit of the objects in the cluster
+	Images    []string          `json:"images,omitempty"`   // without stages: images at Source
 	Workloads []Workload        `json:"workloads,omitempty"`
-	// Analyses are of the release in flight or last rejected. Git may lack the reconciler's measurements.
+	// Analyses are the analyses of the release that is in flight or was last rejected. Git may not have the newest
+	// measurements yet.
 	Analyses []Analysis        `json:"analyses,omitempty"`
-	Metrics  []Metric          `json:"metrics,omitempty"` // of Analyses
-	Watch    *Watch            `json:"watch,omitempty"`   // of Stable; Analyses have progress
+	Metrics  []Metric          `json:"metrics,omitempty"` // metrics of Analyses
+	Watch    *Watch            `json:"watch,omitempty"`   // the watch of Stable; Analyses have its progress
 	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
-	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release with any
-	Waiting  string            `json:"waiting,omitempty"` // awaited condition
+	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release that has Jobs
+	Waiting  string            `json:"waiting,omitempty"` // condition for which the app waits
 	Due      *time.Time        `json:"due,omitempty"`     // end of a timed wait
 	Next     []Next            `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action  `json:"actions,omitempty"` // allowed by the state
+	Actions  []propose.Action  `json:"actions,omitempty"` // actions that the state allows
 	Warnings []string          `json:"warnings,omitempty"`
-	Note     string            `json:"note,omitempty"` // missing or outdated data, with reasons
+	Note     string            `json:"note,omitempty"` // which data is missing or outdated, and why
 }
 
-// Release is a version with commit and author.
+// Release is a version with its commit and author.
 type Release struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
@@ -76,18 +76,18 @@ type Watch struct {
 	Former *Release  `json:"former"`
 }
 
-// Rejected is a version without automatic retry.
+// Rejected is a version that is not retried automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // absent, like Subject, if a newer commit has the version
+	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
 }
 
-// Metric describes how an analysis measures. Each query has an entry; analyses at different steps may differ.
+// Metric describes how an analysis measures. Analyses at different steps may have different queries.
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
@@ -95,7 +95,6 @@ type Metric struct {
 	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
-// metricsOf returns the measured metrics. Queries have the workloads' pod hashes and the last measurement's times.
 func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Workload) (all []Metric) {
 	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]analysis.Known{}
 	for _, r := range runs {
@@ -135,7 +134,7 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Work
 	return all
 }
 
-// queriesOf returns a metric's queries, or "". A comparison has each for both versions; a mapping becomes JSON.
+// queriesOf returns a metric's queries, or "". A comparison has each query for both versions. A mapping becomes JSON.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {
@@ -162,7 +161,7 @@ func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	return all
 }
 
-// limitsOf returns "successCondition: result[0] < 0.01; failureLimit: 2" or the like.
+// limitsOf returns "successCondition: result[0] < 0.01; failureLimit: 2" or similar.
 func limitsOf(m rollout.Metric) (limits string) {
 	if m.SuccessCondition != "" {
 		limits += "successCondition: " + m.SuccessCondition + "; "
@@ -200,7 +199,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}
 	a.showHealth(in)
-	if err := in.HeadErr(); a.Held == nil && err != nil { // not yet recorded
+	if err := in.HeadErr(); a.Held == nil && err != nil { // the error is not recorded yet
 		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	if a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
@@ -248,7 +247,6 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth shows Degraded, or Progressing until the problem is recorded.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -259,10 +257,10 @@ func (a *App) showHealth(in strategies.Input) {
 	}
 }
 
-// Waits reports whether only a time or a Job's end is awaited.
+// Waits reports whether the app waits only for a time or a Job's end.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act: a problem holds the app, or it is Degraded or awaits a promotion.
+// NeedsPerson reports whether a user must act. A problem holds the app, or it is Degraded, or waits for a promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -270,7 +268,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld says why the app is held; for an outdated record, the current condition.
+// WhyHeld returns the reason why the app is held. If the record is outdated, it is the current reason.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -301,7 +299,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the Job's next check
+			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the time of the Job's next check
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
@@ -312,14 +310,14 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), timeOrNil(due)
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only a wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // if the cluster is not read, only a wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, each commit is applied
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, a commit is always applied
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; until then, a push can only change replicas", nil
 	}

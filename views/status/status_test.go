@@ -457,8 +457,8 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
-// TestElapsedInQueries checks that a shown query has the window of the last measurement: since the step, since the begin of the counts on
-// record, since the release, or since the begin of a watch. A query that was not sent keeps the placeholder.
+// TestElapsedInQueries checks that a shown query has the window of the last measurement. The window begins with the step, the recorded
+// counts, the release, or a watch. A query that was not sent keeps the placeholder.
 func TestElapsedInQueries(t *testing.T) {
 	const query = "a[{{elapsed}}s] b[{{ release.elapsed }}s]"
 	run := func(name string, at time.Time, e *rollout.Sequential) rollout.AnalysisRun {

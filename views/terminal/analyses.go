@@ -77,7 +77,7 @@ func lastValue(m status.Progress) string {
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
 		!strings.Contains(inner, " ") {
-		return inner // a vector with one element
+		return inner // inner is a vector with one element
 	}
 	return value
 }
@@ -105,7 +105,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws scaled, coloured bars. Without a number, × marks an error, · another measurement.
+// sparkline draws scaled, coloured bars. × marks an error, and · a measurement without a number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -132,7 +132,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// Halved: high - low can overflow.
+			// Halve each term, because high - low can overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

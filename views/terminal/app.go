@@ -13,7 +13,6 @@ import (
 
 const labelWidth = 14
 
-// phases has symbols, one column wide, and colours.
 var phases = map[rollout.Phase]span{
 	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
 	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
@@ -30,7 +29,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws apps in full. Among several, a healthy app takes one line without Wide.
+// Apps draws apps in full. Among several apps, a healthy app takes only one line, unless Wide is set.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -70,7 +69,7 @@ func Apps(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// App draws one app.
+// App draws one app in full.
 func App(a status.App, k Look) (out string) {
 	out = drawHead(a, k)
 	if a.Note != "" {
@@ -82,7 +81,7 @@ func App(a status.App, k Look) (out string) {
 	return out + drawAnalyses(a, k) + drawHooks(a, k)
 }
 
-// drawNext draws uncut commands, because users copy these, or a proposal's URL.
+// drawNext never cuts commands, because users copy these.
 func drawNext(a status.App, k Look) (out string) {
 	last := ""
 	for _, n := range a.Next {
@@ -222,7 +221,8 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws 30 cells: the new version's actual share, the missing desired share, the rest.
+// drawWeight draws 30 cells: the new version's actual share, the part of its desired share that is missing, and the
+// rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -269,7 +269,7 @@ func drawSteps(w status.Workload, k Look) (out string) {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // one blue-green step switches all requests
+			weight = span{} // a blue-green step switches all requests
 		}
 		out += k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain})

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// at returns the time at which all views are drawn, and before returns a time earlier by d.
+// at returns the time at which all views are drawn. before returns the time that is d earlier.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func before(d time.Duration) time.Time { return at().Add(-d) }

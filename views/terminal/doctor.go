@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination draws checks' messages and fixes. Width 0 wraps no text.
+// Examination draws the checks' messages and fixes. With Width 0, it does not wrap.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
@@ -28,10 +28,10 @@ func Examination(e doctor.Examination, k Look) string {
 	return b.String()
 }
 
-// Report draws clusters' errors and warnings, then apps with warnings.
+// Report draws the clusters' errors and warnings, then the apps that have warnings.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
-	k.Width = 0 // no message is cut
+	k.Width = 0 // so that no message is cut
 	row := func(color paint, what string, texts ...span) {
 		head := []span{{"  ", plain}, {what, color}, {strings.Repeat(" ", 9-len(what)), plain}}
 		b.WriteString(k.line(append(head, texts...)...))

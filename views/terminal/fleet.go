@@ -14,17 +14,17 @@ import (
 
 // Filter selects and sorts a list's apps.
 type Filter struct {
-	Names     []string                     // patterns, one must match; nil for all
+	Names     []string                     // patterns; at least one must match; nil matches all
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // matches an app's workloads; nil for all
+	Labels    func(map[string]string) bool // matches the labels of an app's workloads; nil matches all
 	Phases    []string
-	Held      bool   // held by a problem (phase Held)
-	Waiting   bool   // needs a user's action
+	Held      bool   // a problem holds the app (phase Held)
+	Waiting   bool   // the app needs a user's action
 	Text      string // part of name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the matching apps, sorted. A nil Filter returns the listing.
+// Apply returns the matching apps in the Filter's order. A nil Filter returns the listing unchanged.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	if f == nil {
 		return l
@@ -36,7 +36,6 @@ func (f *Filter) Apply(l status.Listing) status.Listing {
 	return l
 }
 
-// orders has nil for "name", because listings are sorted by name.
 var orders = map[string]func(a, b status.App) int{
 	"name":      nil,
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
@@ -45,7 +44,7 @@ var orders = map[string]func(a, b status.App) int{
 	"change":    byChange,
 }
 
-// byChange puts the apps of one shared change together, by cohort. Other apps follow.
+// byChange sorts apps by shared change, then by cohort. Apps without a change follow.
 func byChange(a, b status.App) int {
 	if a.Shared == nil || b.Shared == nil {
 		return -strings.Compare(sharedText(a), sharedText(b)) // "-" precedes files' names
@@ -54,7 +53,7 @@ func byChange(a, b status.App) int {
 		cmp.Compare(a.Shared.Cohort, b.Shared.Cohort))
 }
 
-// Missed returns patterns that match no app.
+// Missed returns the patterns that match no app.
 func (f *Filter) Missed(l status.Listing) []string {
 	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
 		one := Filter{Names: []string{pattern}}
@@ -95,11 +94,10 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency is most urgent first. "held" is a hold by a problem.
+// byUrgency lists phases, most urgent first. "held" means that a problem holds the app.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns the index in byUrgency; unknown phases precede Healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -111,7 +109,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine draws "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy" or the like.
+// fleetLine draws "prod-eu 1000 apps: ✖ 2 Degraded ✔ 998 Healthy" or similar.
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -140,7 +138,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check refuses unknown phases or orders and invalid patterns, and corrects the case of phases.
+// Check refuses unknown phases, unknown orders and invalid patterns. It corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

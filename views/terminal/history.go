@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws first the images that the previous release ("older") lacks.
+// drawPast draws a release. Images that are not in older, the previous release's images, come first.
 func drawPast(p status.Past, older []string, k Look) (out string) {
 	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line describes an app in one line, without ages or countdowns: the line changes only with the app.
+// Line describes an app in one line, without ages or countdowns, so that the line changes only with the app.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {
@@ -49,13 +49,13 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News returns a listing's changes, for output that cannot be redrawn.
+// News returns the changes of a listing, for output that cannot be redrawn.
 type News struct {
-	lines map[string]string // last line by app
+	lines map[string]string // by app: the last line
 	note  string
 }
 
-// Of returns changed apps' lines. The first call, and each with k.Wide, returns the whole listing.
+// Of returns the lines of changed apps. The first call returns the whole listing, as does each call with k.Wide.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -30,13 +30,13 @@ func List(l status.Listing, k Look) string {
 		room := max(1, k.Rows-strings.Count(head+note, "\n")-1)
 		if more := len(l.Apps) - room; more > 0 {
 			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
-			l.Apps = l.Apps[:room-1] // the last line counts the others
+			l.Apps = l.Apps[:room-1] // the last line counts the omitted apps
 		}
 	}
 	return head + drawTable(l, k) + rest + note
 }
 
-// A list's columns, in order. From firstWide on, they need Look.Wide.
+// These are a list's columns, in order. Columns from firstWide on are drawn only with Look.Wide.
 const (
 	nameColumn = iota
 	namespaceColumn
@@ -60,7 +60,7 @@ func drawTable(l status.Listing, k Look) string {
 		widths = make([]int, len(rows[0]))
 	}
 	if k.Wide && len(l.Changes) == 0 {
-		widths = widths[1:] // without the last column
+		widths = widths[1:] // omit the last column
 	}
 	for i := range widths {
 		widths[i] = widest(rows, func(row []span) string { return row[i].text })
@@ -82,8 +82,8 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow shrinks the image column, then drops the least important columns until the row fits. Name, phase and the last
-// column stay. Width 0 is unlimited.
+// narrow shrinks the image column, and then drops the least important columns until the row fits. Name, phase and the
+// last column stay. If columns is 0, the width is unlimited.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {
@@ -127,7 +127,6 @@ func listRow(a status.App, k Look) []span {
 	}
 }
 
-// sharedText returns text such as "base/web.yaml (5832d1e), cohort 2 of 3, waiting", or "-".
 func sharedText(a status.App) string {
 	if a.Shared == nil {
 		return "-"
@@ -135,10 +134,11 @@ func sharedText(a status.App) string {
 	return a.Shared.Place.String() + ", " + a.Shared.State
 }
 
-// sinceOf prefers the release in flight's begin, then stable's promotion, then the applied commit's time.
+// sinceOf returns the time of the app's newest release: in flight, or else stable, or else the applied commit.
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary returns ready pods, or "-" if unobserved. Step and weight are of the workload with the lowest weight.
+// summary returns a row's texts. ready is "-" if pods are not observed. Step and weight are from the workload with the
+// lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods limits a revision's drawn pods without Look.Wide. Failing pods come first.
+// maxPods limits how many pods of a revision are drawn without Look.Wide. Failing pods come first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) (out string) {
@@ -45,7 +45,6 @@ func drawRevision(r status.Revision, k Look) (out string) {
 	return out
 }
 
-// trouble ranks a pod: 2 if not ready (nor terminating), 1 if restarted, else 0.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -81,7 +80,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle keeps a pod's end, where a workload's pods differ.
+// truncateMiddle keeps the end of a pod's name, because a workload's pods differ there.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Screen shows a changing text. Only changed lines are rewritten, so that nothing flickers and the scroll-back stays.
+// Screen shows a changing text. It rewrites only changed lines, so that nothing flickers and the scroll-back stays.
 type Screen struct {
 	Out io.Writer
 
@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws text's result, with fewer pods on a small terminal.
+// Draw draws text's result. On a small terminal, it draws fewer pods.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -30,7 +30,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show cuts at the terminal's rows: the cursor cannot move above the top row.
+// show cuts the text at the terminal's last row, because the cursor cannot move above the top row.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
@@ -42,7 +42,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // lines so far are at the same rows
+	same, cleared := true, false // same: the lines so far are in the same rows
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {
@@ -50,7 +50,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears the rows below: write all further lines
+			b.WriteString("\x1b[J") // clears the rows below, so all further lines are written
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet draws a line for each app with a column for each stage, and below why clusters wait. With detail or k.Wide,
-// each cluster has a line as in List.
+// Fleet draws a line for each app, with a column for each stage. Below, it tells why clusters wait. With detail or
+// k.Wide, each cluster has a line as in List.
 func Fleet(f status.Fleet, detail bool, k Look) string {
 	rows := [][]span{append([]span{{"APP", dim}}, rollout.Mapped(f.Stages, func(stage string) span {
 		return span{cmp.Or(stage, "(no stage)"), dim}
@@ -42,8 +42,8 @@ func Fleet(f status.Fleet, detail bool, k Look) string {
 	return b.String()
 }
 
-// stageCell returns "◐ web:v3 5m 1/4" or the like: the newest version, its age, and how many of the clusters have the
-// version. The mark is the most urgent cluster's. On a terminal, the version is cut so that the cell has room columns.
+// stageCell returns "◐ web:v3 5m 1/4" or similar: the newest version, its age, and how many clusters have it. The
+// symbol is the most urgent cluster's. On a terminal, the version is cut to fit the cell into room columns.
 func stageCell(all []status.App, room int, k Look) span {
 	if len(all) == 0 {
 		return span{"-", dim}
@@ -66,7 +66,7 @@ func stageCell(all []status.App, room int, k Look) span {
 	return span{mark(worst).text + " " + version + tail, mark(worst).color}
 }
 
-// versionText returns "web:v3", " (5832d1e)" and " 5m" or the like; without images, the commit is the version.
+// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar. If there are no images, version is the commit.
 func versionText(a status.App, k Look) (version, commit, tail string) {
 	newest := cmp.Or(a.Newest(), &status.Release{})
 	version = rollout.ShortID(newest.Commit)
@@ -79,7 +79,6 @@ func versionText(a status.App, k Look) (version, commit, tail string) {
 	return version, "", tail
 }
 
-// stageLines says why an app's clusters wait. It names clusters with equal texts together.
 func stageLines(stages []string, app status.FleetApp, detail bool, k Look) (lines string) {
 	var texts []string
 	clusters := map[string][]string{}
@@ -102,7 +101,7 @@ func stageLines(stages []string, app status.FleetApp, detail bool, k Look) (line
 			continue
 		}
 		text = strings.Join(clusters[text], ", ") + ": " + strings.TrimSuffix(text, ": ")
-		if k.Wide { // for scripts: a line for each cluster
+		if k.Wide { // a line for each cluster, for scripts
 			lines += k.line(span{"    ", plain}, span{text, dim})
 		} else {
 			lines += k.below(4, text, dim)

@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint removes control characters. All drawn text goes through paint.
+// paint removes control characters from a text and colours it. All drawn text goes through paint.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -61,7 +61,8 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws one span at the right edge. The longest left span is cut to leave two spaces.
+// apart draws spans on the left and one span at the right edge. It cuts the longest left span to leave two spaces
+// between.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -79,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width for aligned output: at most 100, 80 if unlimited.
+// columns returns the width for aligned output: at most 100, and 80 if unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -91,7 +92,6 @@ func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
 
-// below draws an indented text, unless the text is empty.
 func (l Look) below(indent int, text string, color paint) string {
 	if text == "" {
 		return ""
@@ -99,7 +99,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside wraps a text at columns, to the right of left.
+// beside wraps a text at columns, and draws left before its first line.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -113,7 +113,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns columns: two for a wide East Asian character or emoji, none for a combining mark.
+// width returns a text's columns: two for a wide East Asian character or emoji, none for a combining mark.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -136,20 +136,20 @@ func runeWidth(r rune) int {
 // Clean returns an untrusted text as one trimmed line without control characters.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible removes control characters and direction marks, which could fake output.
+// visible removes control characters and direction marks, because they could fake output.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except emoji's joiner
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except the joiner in emoji
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// CleanLines applies Clean to each line, but keeps indentation. The last line ends, too.
+// CleanLines applies Clean to each line, but keeps the indentation. Each line ends with a newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -159,7 +159,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right up to n columns; padLeft, on the left.
+// Pad adds spaces on the right up to n columns. padLeft adds spaces on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
@@ -214,7 +214,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// age formats a duration as kubectl: 45s, 12m, 3h, 5d.
+// age formats a duration as kubectl does: 45s, 12m, 3h, 5d.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -229,7 +229,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
-// countdown rounds up to whole seconds: 6m12s.
+// countdown formats a duration such as 6m12s. It rounds up to whole seconds.
 func countdown(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
@@ -252,10 +252,9 @@ func widest[T any](all []T, drawn func(T) string) (columns int) {
 	return columns
 }
 
-// escape matches control sequences, such as colours.
 var escape = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
 
-// LogLine draws a log line after its source, in the colour of the role ("canary", "stable" …).
+// LogLine draws a source and its log line, in the colour of the role ("canary", "stable" …).
 func LogLine(source, role, text string, k Look) string {
 	k.Width = 0
 	return k.line(span{source + " | ", roleColor(role)}, span{escape.ReplaceAllString(text, ""), plain})
@@ -271,7 +270,7 @@ func roleColor(role string) paint {
 	return dim
 }
 
-// Diff colours a unified diff, without lines that begin with "diff".
+// Diff colours a unified diff. It drops lines that begin with "diff".
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -186,7 +186,8 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts checks the text with the numbers of measurements by verdict. Only without measurements, it is "not recorded yet".
+// TestMetricCounts checks the text with the numbers of measurements by verdict. If there are no measurements, the text is "not recorded
+// yet".
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
 		"not recorded yet":               {},
