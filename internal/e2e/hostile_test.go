@@ -221,7 +221,7 @@ func (h *hostile) bomb(long bool) {
 
 // broken returns how many render workers gitrollout has killed.
 func (h *hostile) broken() int {
-	return strings.Count(h.log.String(), "a process that renders was given up")
+	return strings.Count(h.log.String(), "a render process failed")
 }
 
 // round releases the next version of the nine apps. At the first pause, it aborts the release of the app with the

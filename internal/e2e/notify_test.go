@@ -161,7 +161,7 @@ func TestNotifiedOnce(t *testing.T) {
 	if chat := b.messages(); len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
 		t.Errorf("after a sample: %q", chat)
 	}
-	compare.Contains(t, w.failed("notify", "test", "--to", "chat", "--event", "stalled"), "chat is not told of that")
+	compare.Contains(t, w.failed("notify", "test", "--to", "chat", "--event", "stalled"), "chat does not get this event")
 	compare.Contains(t, w.failed("notify", "test"), "name a receiver with --to: events, chat")
 	if e := b.told()[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
 		t.Errorf("the pause is told as %+v", e)
