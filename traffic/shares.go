@@ -27,7 +27,7 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. Errors call the entry what, such as "backend". They suggest a new owner, such as
+// alone refuses a third weighted entry. Errors call the entry what, such as "backend", and suggest a new owner, such as
 // "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
