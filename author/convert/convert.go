@@ -23,8 +23,8 @@ var (
 	inTemplate = regexp.MustCompile(`(?m)^(apiVersion:[ \t]*["']?` + regexp.QuoteMeta(group) + `/)` + old + `\b`)
 )
 
-// File returns a YAML file with APIVersion for AlphaVersion, also in a kustomization's patches. All other bytes stay.
-// An error says why the file, or a document, stays as it is.
+// File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
+// error says why a document stays as it is.
 func File(data []byte) ([]byte, error) {
 	switch {
 	case !bytes.Contains(data, []byte(old)) || !bytes.Contains(data, []byte(group)):
@@ -85,7 +85,7 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 		f.err = errors.New("records a decision; the next decision replaces the file") // its digest counts
 	case isOld:
 		f.replace(version, rollout.AlphaVersion)
-	case field(n, "group").Value == group && field(n, "version").Value == old: // a patch's target
+	case field(n, "group").Value == group && field(n, "version").Value == old:
 		f.replace(field(n, "version"), old)
 	case isPatch && n.Kind == yaml.ScalarNode:
 		f.replace(n, rollout.AlphaVersion)
@@ -95,7 +95,6 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	}
 }
 
-// replace finds a text, which ends with the old version, in a scalar.
 func (f *file) replace(n *yaml.Node, text string) {
 	start := 0
 	for range n.Line - 1 {

@@ -86,11 +86,11 @@ type App struct {
 	Render func(rollout.Tree) (*rollout.Render, error)
 }
 
-// Edit is a file with a new image. If the app already has the image, Path is "".
+// Edit is a file with a new image. Without a change, Path is "".
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit that gives an app another image. It changes one line or, for a new repository, two. It tries
-// places until the edited app's render differs only by the requested images.
+// Set returns the edit for another image: one line or, for a new repository, two. It tries places until the edited
+// app's render differs only by the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *App) Set(o Order) (Edit, error) {
 
 type target struct {
 	Order
-	from   string   // the present repository
+	from   string
 	was    []string // the app's present images from this repository
 	rules  []rule
 	before *rollout.Render
@@ -174,8 +174,7 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image. Kustomizations have separate fields for tags and digests, so the last
-// rule may rename the field.
+// addRules may rename the field in the last rule, because kustomizations have separate fields for tags and digests.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -204,7 +203,7 @@ func (t *target) addRules() {
 
 type place struct {
 	file    string
-	lines   []string // the whole file
+	lines   []string
 	line    int
 	rank    int    // low ranks are tried first
 	changed string // after the edit; "" if no rule fits
@@ -217,8 +216,8 @@ var (
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places in all files that the app reads. Only the first places are tried, so places near a word
-// such as "image" come first, and then each file's first place.
+// places returns the places in all files that the app reads. Only the first places are tried: near a word such as
+// "image", then each file's first place.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// Cohort has apps that take a shared change at the same time.
+// Cohort has apps that take a shared change together.
 type Cohort struct {
 	Files  []string  `json:"files"` // files that the apps of all cohorts share
 	Number int       `json:"number"`

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists each kind's immutable fields.
 var fixed = map[string][]string{
 	"apps/Deployment": {"spec.selector"},
 	"apps/StatefulSet": {"spec.selector", "spec.serviceName", "spec.volumeClaimTemplates",

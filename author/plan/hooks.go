@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes hook Jobs that run, and objects that a Job reads before the objects are updated.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()

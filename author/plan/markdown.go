@@ -17,7 +17,7 @@ const MarkdownLimit = 60_000
 // Mark is the first line of a plan's comment. With it, a CI job finds an earlier comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown returns the text for a comment on a pull request.
+// Markdown returns a pull request's comment.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {

@@ -1,5 +1,5 @@
-// Package plan predicts a change's effect before users push: apps, objects, and stages. Its types are the JSON output
-// of "gitrollout plan", in which fields may be added but not removed. The package reads neither Git nor a clock.
+// Package plan predicts a change's effect before users push. Its types are the JSON output of "gitrollout plan", in
+// which fields may be added but not removed. The package reads neither Git nor a clock.
 package plan
 
 import (
@@ -24,7 +24,7 @@ type Plan struct {
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
-	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
+	Unchanged int                   `json:"unchanged"`
 	Shared    []Shared              `json:"shared,omitempty"`
 	Cohorts   []Cohort              `json:"cohorts,omitempty"` // for changes that many apps share, in order
 	Errors    int                   `json:"errors"`            // number of apps with an error, or 1 for the configuration
@@ -79,7 +79,7 @@ type Span time.Duration
 // MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String formats the duration as time.Duration does, such as 1h30m0s.
+// String formats the duration, such as 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is an app at a commit.

@@ -11,9 +11,9 @@ import (
 
 var never = time.Unix(1<<40, 0)
 
-// Order sorts plans by stage, with clusters without a stage first. It adds the stages to the apps' times and summaries.
-// An app waits for its release and soak in the stage before and, by maxUpdate, in its own stage. Versions that served
-// before do not wait.
+// Order sorts plans by stage, first clusters without a stage, and adds the stages to times and summaries. An app waits
+// for its release and soak in the stage before and, by maxUpdate, in its own stage. Versions that served before do not
+// wait.
 func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
@@ -82,7 +82,7 @@ func (a *App) enter(text string, s rollout.Stage, now, enters time.Time) time.Ti
 	return end
 }
 
-// delay makes an app's earliest times no earlier than the entry into the stage, or unknown.
+// delay makes an app's times no earlier than the entry into the stage, or unknown.
 func (a *App) delay(enters time.Time) {
 	later := func(t *time.Time, least time.Time) {
 		if *t = rollout.Later(*t, least); enters.IsZero() {

@@ -122,7 +122,6 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns the pods in Git, and the source or "".
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -23,7 +23,7 @@ type elsewhere struct {
 type sourceRef struct{ Kind, Name string }
 
 type brought struct {
-	dir string // folder of vendor.yaml
+	dir string
 	rollout.VendorSource
 }
 

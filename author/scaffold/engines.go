@@ -26,8 +26,8 @@ type Given struct {
 
 	postBuild postBuild
 	release   bool       // a HelmRelease
-	as        string     // the Application's name
-	object    string     // the object's name
+	as        string
+	object    string
 	cluster   string     // the destination's name and address
 	of        sourceRef  // the Flux source object with the folder
 	chart     *elsewhere // an external chart; nil for a folder of the repository
@@ -58,7 +58,6 @@ type application struct {
 	} `json:"spec"`
 }
 
-// fixedRevision matches commits and versions.
 var fixedRevision = regexp.MustCompile(`^(v?[0-9]+(\.[0-9]+)+.*|[0-9a-f]{40})$`)
 
 type argoSource struct {
@@ -164,7 +163,7 @@ func asJSON(values map[string]any) string {
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
-		URL                         string // of a source
+		URL                         string
 		Path, TargetNamespace       string
 		SourceRef, ChartRef         sourceRef
 		Patches, Images, Components []any

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environments lists environments in order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 

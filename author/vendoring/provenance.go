@@ -13,7 +13,7 @@ import (
 
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers has public keys from a file next to vendor.yaml. If nil, charts need no signature.
+// signers are the keys in a file next to vendor.yaml. If nil, charts need no signature.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {

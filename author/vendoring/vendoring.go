@@ -1,6 +1,6 @@
 // Package vendoring copies external charts, repositories and artifacts into the repository, so that renders need no
-// network. A lock file records versions. Responses are not trusted: archives are unpacked in memory, within limits, and
-// may contain only regular files and folders.
+// network. Responses are not trusted: archives are unpacked in memory, within limits, and may contain only regular
+// files and folders.
 package vendoring
 
 import (
@@ -29,7 +29,7 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All is the name that selects all sources.
+// All selects all sources.
 const All = "*"
 
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
@@ -76,7 +76,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check returns differences between folders and vendor.lock. It sends no requests.
+// Check compares folders with vendor.lock. It sends no requests.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {

@@ -45,7 +45,6 @@ func (c *pushCommand) registerPush(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
 }
 
-// run pushes or, with --dry-run, prints all changes as one commit.
 func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	change func(w *console.Session, app string) (propose.Change, error)) error {
 	who, err := identity(ctx, c.author)

@@ -152,8 +152,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns workloads that may have a release in flight: workloads with a status (waiting at a step), or else
-// workloads that replace pods, or else all. It omits experiments' Deployments, because a rollback deletes these.
+// inFlight returns workloads with a status (waiting at a step), or else workloads that replace pods, or else all. It
+// omits experiments' Deployments, because a rollback deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0

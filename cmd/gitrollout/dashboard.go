@@ -190,7 +190,6 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 	return s.say(filepath.Join(dir, "index.html") + " shows " + apps + "\n")
 }
 
-// exportMark is a file that each export has.
 const exportMark = ".gitrollout-export"
 
 // checkExport refuses a folder with files that no export wrote.

@@ -37,8 +37,8 @@ func logged(log *slog.Logger, who string, level slog.Level) func(problem error, 
 	}
 }
 
-// forgeToken returns a function that returns a token for one request, because tokens expire. GITROLLOUT_FORGE_TOKEN has
-// precedence over Git's token.
+// forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence
+// over Git's token.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }

@@ -1,5 +1,5 @@
-// Command gitrollout is the reconciler of a cluster, and the commands for users and CI systems. Each command has a
-// file. Only this package wires the other packages together. Only the packages main and reconciler write to the log.
+// Command gitrollout is the reconciler of a cluster, and the commands for users and CI systems. Only this package wires
+// the other packages together. Only the packages main and reconciler write to the log.
 package main
 
 import (

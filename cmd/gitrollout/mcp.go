@@ -25,8 +25,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Limits of a call: the bytes of the text and of the JSON, because models read all of both, the time, and the calls at
-// once. Further calls wait.
+// Limits of a call: the bytes of the text and of the JSON, because models read both, the time, and the calls at once.
+// Further calls wait.
 const (
 	maxAnswer    = 100_000
 	answerWithin = 2 * time.Minute
@@ -227,14 +227,13 @@ func command(make func(streams) *cobra.Command) func(context.Context, streams, t
 	}
 }
 
-// proposal is the JSON of the tool propose.
 type proposal struct {
 	Branch  string   `json:"branch"`
 	Subject string   `json:"subject"`
 	Files   []string `json:"files"`
 }
 
-// propose pushes a change to a branch of its own. One branch for each app, verb and head bounds the number of branches.
+// propose names the branch by app, verb and head, to bound the number of branches.
 func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -269,7 +268,7 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 	return s.say(said)
 }
 
-// page keeps the first maxAnswer bytes of an output. Any goroutine may write.
+// page keeps the first maxAnswer bytes of an output.
 type page struct {
 	mu   sync.Mutex
 	text []byte
@@ -285,7 +284,6 @@ func (p *page) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// all returns the kept text, and a note about the rest.
 func (p *page) all() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -84,7 +84,7 @@ func (c *planCommand) server(
 	return source.open(ctx, stateBranch, stateRepo)
 }
 
-// record reads a state branch from the server. If that fails, it reads the last fetch. The string names the source.
+// record reads a state branch from the server, or else the last fetch. The string names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

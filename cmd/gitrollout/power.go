@@ -16,7 +16,6 @@ import (
 // share is a part of all requests, such as 2% or 0.02.
 type share float64
 
-// Set parses a share.
 func (s *share) Set(text string) error {
 	number, isPercent := strings.CutSuffix(text, "%")
 	f, err := strconv.ParseFloat(number, 64)

@@ -39,7 +39,7 @@ type tailer struct {
 
 type knownPod struct {
 	podHash string                // the last followed version
-	end     func()                // stops the readers and waits; nil if there are none
+	end     func() // stops the readers and waits, or nil
 	left    time.Time             // last call of end
 	last    map[string]*time.Time // by container: the time of the last printed line
 }
@@ -126,7 +126,7 @@ func (t *tailer) followPods(
 }
 
 // update follows new pods, and stops at pods that changed to another version. It keeps pods that are not in app,
-// because their last lines may be unread. first is the range of lines of new pods.
+// because their last lines may be unread.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {

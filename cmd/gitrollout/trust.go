@@ -70,7 +70,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files early, to find errors at the start. If no flag names a file, it returns nil.
+// open reads the key files early, to find errors at the start. Without a file, it returns nil.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {

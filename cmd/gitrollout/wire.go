@@ -35,7 +35,7 @@ type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
 	remote   string // without credentials
-	server   string // the API server's address
+	server   string
 	kube     *rest.Config
 	stop     context.CancelFunc
 	client   *cluster.Client
