@@ -30,7 +30,7 @@ type fleetView struct {
 	branches []*source.Branch             // by cluster
 	heads    map[string]map[string]string // by repository and branch
 	states   map[string]*rollout.State    // by blob id
-	names    []string                     // names of all apps
+	names    []string
 }
 
 // Fleet reads fleet.yaml and all state branches, for dashboard.Options.Fleet. Later calls parse only changed records.

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is a commit's tree with edited files. Its Commit is the original commit.
+// edited is a commit's tree with edited files, and the original Commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit

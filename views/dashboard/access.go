@@ -19,7 +19,7 @@ import (
 // Access is the file with users' rights. Each check reads it, so changes take effect at once.
 type Access struct{ File string }
 
-// rules are the file of rights. See docs/dashboard.md for an example.
+// rules are the file of rights (docs/dashboard.md).
 type rules struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`

@@ -200,7 +200,7 @@ func (s *Server) render(w http.ResponseWriter, name string, data any) {
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(data) // fails only if the connection is closed
+	_ = json.NewEncoder(w).Encode(data)
 }
 
 func fail(w http.ResponseWriter, code int, message string) {

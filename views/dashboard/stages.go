@@ -40,7 +40,7 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 		defer z.Close()
 		body = z
 	}
-	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords)) // fails only if the connection is closed
+	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords))
 }
 
 // urgent returns the apps with all words of q, with at most "most" records: first apps that need a user's action, then

@@ -134,7 +134,7 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Work
 	return all
 }
 
-// queriesOf returns a metric's queries, or "". A comparison has each query for both versions. A mapping becomes JSON.
+// queriesOf returns both versions' queries for a comparison. A mapping becomes JSON.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {
@@ -161,7 +161,6 @@ func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	return all
 }
 
-// limitsOf returns "successCondition: result[0] < 0.01; failureLimit: 2" or similar.
 func limitsOf(m rollout.Metric) (limits string) {
 	if m.SuccessCondition != "" {
 		limits += "successCondition: " + m.SuccessCondition + "; "

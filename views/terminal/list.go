@@ -36,7 +36,7 @@ func List(l status.Listing, k Look) string {
 	return head + drawTable(l, k) + rest + note
 }
 
-// These are a list's columns, in order. Columns from firstWide on are drawn only with Look.Wide.
+// Columns from firstWide on are drawn only with Look.Wide.
 const (
 	nameColumn = iota
 	namespaceColumn
@@ -134,11 +134,9 @@ func sharedText(a status.App) string {
 	return a.Shared.Place.String() + ", " + a.Shared.State
 }
 
-// sinceOf returns the time of the app's newest release: in flight, or else stable, or else the applied commit.
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary returns a row's texts. ready is "-" if pods are not observed. Step and weight are from the workload with the
-// lowest weight.
+// summary takes step and weight from the workload with the lowest weight. ready is "-" if pods are not observed.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0
