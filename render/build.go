@@ -104,8 +104,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the kustomize command's options: no plugins, no Helm, only files below the kustomization, and the
-// order legacy.
+// options forbids plugins, Helm, and files outside of the kustomization.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

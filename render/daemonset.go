@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads the update strategy. At most maxUnavailable nodes may lack a ready pod. The default is 1, also
-// with maxSurge.
+// mergeDaemonSet lets at most maxUnavailable nodes lack a ready pod: by default 1, also with maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

@@ -25,7 +25,7 @@ type Options struct {
 	Now   func() time.Time
 	// Settle is the longest time that a forge takes to close the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread lengthens the pause before a retry, so that several processes do not retry at once.
+	// Spread lengthens the pause before a retry (adapters.Spread).
 	Spread func(time.Duration) time.Duration
 	// Log gets a problem, or completed work if problem is nil. A lasting problem is logged once.
 	Log func(problem error, done string)
@@ -54,7 +54,7 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge
 	pause    time.Time
-	downs    int // number of failures since the last usable response
+	downs    int // failures since the last usable response
 	reported map[string]bool
 }
 

@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: passes, fetches, renders, decisions, applies and pushes.
+// Package tracing sends spans to an OpenTelemetry collector.
 package tracing
 
 import (

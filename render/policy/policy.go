@@ -1,5 +1,4 @@
-// Package policy checks an app's objects against the cluster team's policy (rollout.Policy): rules about files, kinds,
-// namespaces, releases and the number of objects. The package is pure.
+// Package policy checks an app's objects against the cluster team's policy (rollout.Policy). The package is pure.
 package policy
 
 import (

@@ -1,5 +1,5 @@
 // Package schema generates a JSON Schema per kind of document, for editors, from the document reader's tables and
-// types. "gitrollout validate" also checks the whole app. The package is pure.
+// types. The package is pure.
 package schema
 
 import (

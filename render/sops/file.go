@@ -1,6 +1,5 @@
 // Package sops opens files that SOPS has encrypted for age or OpenPGP keys: YAML, JSON, dotenv, and files in SOPS' JSON
-// form. Keys decrypts data keys, and File.Open decrypts values. So only the parent of the render workers has private
-// keys.
+// form. Only the parent of the render workers has private keys.
 package sops
 
 import (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limit sets a soft limit in bytes. Near the limit, Go collects garbage more often. Only Linux has a hard limit.
+// Limit sets a soft limit in bytes. Only Linux has a hard limit.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil

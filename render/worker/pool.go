@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with limited memory and time, so that one app's build cannot harm another. A
-// worker runs its parent's program with an empty environment. It requests files over its standard streams.
+// worker runs its parent's program with an empty environment.
 package worker
 
 import (
@@ -27,7 +27,7 @@ type Options struct {
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
 	// Trouble, if set, gets a stack or output after a build panicked or its worker ended.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys. Set it before the first build. If nil, Secrets stay sealed.
+	// Unlock returns data keys. Set it before the first build.
 	Unlock Unlock
 }
 

@@ -119,11 +119,11 @@ func (w *process) cause() string {
 
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // entries that are sent with the app
+	ahead  []string        // entries sent with the app
 	asked  []string        // requested by the worker
 	failed error           // reading the tree failed
 	shown  map[string]bool // sent to the worker
-	listed []string        // folders that were sent completely
+	listed []string        // folders sent completely
 	unlock Unlock
 }
 

@@ -37,7 +37,6 @@ type plan struct {
 	wait    time.Duration // maximum pause before the next round
 }
 
-// round returns the pause until the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {

@@ -1,6 +1,6 @@
 // Package worker sends notifications in the background. A record in Git has a cursor for each receiver. Processes claim
 // messages in the record by compare-and-swap, so that no message is sent by two processes. After a crash, the next
-// process sends claimed messages again. It marks these as possible repeats, unless the service recognizes repeats.
+// process sends claimed messages again, as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 	ProfileOf func(service string) notify.Profile
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	// Spread lengthens the pause before a retry, so that several processes do not retry at once.
+	// Spread lengthens the pause before a retry (adapters.Spread).
 	Spread func(time.Duration) time.Duration
 	// Log gets a problem or, if problem is nil, completed work. A lasting problem is logged once.
 	Log func(problem error, done string)
