@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with a script's results. Others succeed. It needs no lock, because only one thread of a process
-// runs at a time.
+// meter is an Analyzer with a script's results. Others succeed. It needs no lock (see Process).
 type meter struct {
 	now   func() time.Time
 	touch func(app string)

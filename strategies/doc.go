@@ -1,4 +1,3 @@
 // Package strategies decides what happens to an app. Decide returns the next State from Git, the recorded State, the
-// cluster and the time. Desired returns a State's objects. Both are pure functions. Package plan compiles documents to
-// stages; package workloads moves pods.
+// cluster and the time. Desired returns a State's objects. Both are pure functions.
 package strategies

@@ -40,7 +40,6 @@ type ForecastStage struct {
 	OnTimeout string // what a gate does after Timeout
 }
 
-// The conditions that end a stage.
 const (
 	WaitPods      = "pods"
 	WaitPromotion = "promotion"

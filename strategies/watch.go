@@ -123,7 +123,6 @@ func watchEnd(in Input) string {
 	return ""
 }
 
-// watchFailed describes the watch's failed analysis, or returns "".
 func watchFailed(in Input) string {
 	runs := watchRuns(in)
 	for _, r := range Runs(in) {

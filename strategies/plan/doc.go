@@ -1,3 +1,3 @@
 // Package plan compiles the spec of a Rollout document to stages, each with a weight, routes, numbers of pods and a
-// wait. It knows neither the cluster nor the time. Each strategy has one file and one entry in Table.
+// wait. It knows neither the cluster nor the time.
 package plan

@@ -22,7 +22,6 @@ var Table = []strategy{canary{}, blueGreen{}}
 // Strategy is the name of a strategy in texts and output.
 type Strategy string
 
-// The strategies. A canary without steps is the workload's own rolling update.
 const (
 	StrategyCanary        Strategy = "canary"
 	StrategyBlueGreen     Strategy = "blueGreen"
@@ -32,7 +31,7 @@ const (
 // Role is a version's role in a release, for texts and output.
 type Role string
 
-// The roles. ReplicaSets of older releases have no role.
+// ReplicaSets of older releases have no role.
 const (
 	RoleStable  Role = "stable"
 	RoleCanary  Role = "canary"
@@ -61,7 +60,6 @@ type Compiled struct {
 // Pins determines how a workload's two Services select pods.
 type Pins int
 
-// The ways to select pods.
 const (
 	CanaryPins    Pins = iota // weights are shares of pods
 	BlueGreenPins             // users do not reach the preview Service

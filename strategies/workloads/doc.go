@@ -1,4 +1,3 @@
 // Package workloads moves pods within the stages of package plan: by limits in Deployments, partitions in StatefulSets
-// and similar kinds, and evictions in DaemonSets. Each kind has one file, such as deployment.go, and one entry in
-// Kinds.
+// and similar kinds, and evictions in DaemonSets.
 package workloads
