@@ -19,7 +19,6 @@ type environment struct {
 	Result any `expr:"result"`
 }
 
-// checkCondition refuses a condition that cannot be compiled.
 func checkCondition(condition string) error {
 	if condition == "" {
 		return nil

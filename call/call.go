@@ -20,7 +20,7 @@ import (
 // maxWait limits the pause before a retry. Do does not retry after a longer pause.
 const maxWait = 10 * time.Second
 
-// Caller sends HTTP requests. Its errors contain no credentials. It is not safe for concurrent use.
+// Caller sends HTTP requests. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // from Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error contains

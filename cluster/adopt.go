@@ -190,7 +190,7 @@ func meantFields(object map[string]any) map[string]any {
 	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last)
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // paths of another API version may mean other fields
+			continue
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {

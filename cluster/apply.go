@@ -52,7 +52,6 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, with gitrollout's metadata. It omits Secrets that are still encrypted.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {

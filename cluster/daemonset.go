@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets has a ControllerRevision for each template of a DaemonSet.
 var daemonSets = workloadKind{
 	gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read: func(o rollout.Object) (out *workload, err error) {

@@ -1,5 +1,4 @@
-// Package cluster is the only package that talks to a Kubernetes API server. Server-side apply records the manager of
-// each field. Drift means that another manager changed a field that gitrollout owned, so an autoscaler's replicas are
-// not drift. An object is written with one PATCH, only after drift or a change in Git (LabelApplied: also after a
-// restart).
+// Package cluster is the only package that talks to a Kubernetes API server. Drift means that another manager changed a
+// field that gitrollout owned, so an autoscaler's replicas are not drift. An object is written with one PATCH, only
+// after drift or a change in Git (LabelApplied: also after a restart).
 package cluster

@@ -46,8 +46,7 @@ type kinds struct {
 	namespaces []string
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)
-	// runsPods reports whether a kind is a workload.
-	runsPods func(schema.GroupVersionKind) bool
+	runsPods   func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind

@@ -56,8 +56,7 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. If the Job is missing, it creates the Job or, with begun, sets state.Gone. If the
-// annotation has another value, the Job is another run's, and state.Taken is set.
+// EnsureJob implements reconciler.Jobs.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -110,7 +109,7 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// DeleteJob deletes a Job and, in the background, its pods. A missing Job is no error.
+// DeleteJob implements reconciler.Jobs. It deletes the pods in the background.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

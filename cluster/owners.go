@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These are labels and annotations of other release controllers.
+// Other release controllers set these labels and annotations.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"

@@ -27,7 +27,7 @@ type Keys struct {
 	accepted wire.Parsed[Accepted]
 }
 
-// Accepted has the keys for the users' branch, promotion files, the state branch, and other clusters' state branches.
+// Accepted has the keys of KeyFiles.
 type Accepted struct{ Commits, Promoters, State, Fleet sign.Policy }
 
 // OpenKeys reads the files at the start, because an error must prevent the start. Without paths, it returns nil.

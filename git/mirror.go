@@ -28,9 +28,9 @@ type mirror struct {
 	live      int64                             // size of the store after renew
 	downloads int                               // number in progress
 	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
-	arrived   int                               // number of successful pushes
+	arrived   int                               // successful pushes
 	pushed    map[string]pushed                 // by branch; the last lookup may not show these pushes
-	uses      int                               // number of reads of commits that are not heads
+	uses      int                               // reads of commits that are not heads
 	recent    map[plumbing.Hash]int             // by commit: uses at its last read
 	gone      map[plumbing.Hash]string          // by missing commit: heads.Main when the server lacked it
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents

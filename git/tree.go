@@ -191,7 +191,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit uses seconds in UTC. Equal input gives equal bytes, so that a repeated push makes the same commit.
+// encodeCommit uses seconds in UTC. Equal input gives equal bytes.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

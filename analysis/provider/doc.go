@@ -1,4 +1,4 @@
-// Package provider makes measurements: it gets a metric's result from a server or a Job. Each provider has one file,
-// one entry in table.go and tests. Fields are as in Argo Rollouts v1.10's AnalysisTemplate; comments mark others.
-// Servers may be hostile: a measurement's time and a response's size are limited, and errors have no credentials.
+// Package provider gets a metric's result from a server or a Job. Fields are as in Argo Rollouts v1.10's
+// AnalysisTemplate; comments mark others. Servers may be hostile: a measurement's time and a response's size are
+// limited, and errors have no credentials.
 package provider

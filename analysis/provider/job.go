@@ -23,7 +23,6 @@ type Jobs interface {
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// The label and annotation of a Job.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is the namespace of commits' signatures. Signatures of files have another namespace, and are refused.
+// Signatures of files have another namespace, and are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:

@@ -109,7 +109,7 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key. Equal content gives equal signatures, so that a repeated push makes the same commit.
+// Key is an Ed25519 or RSA key, with which equal content gives equal signatures.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase means that the passphrase is missing or wrong.

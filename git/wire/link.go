@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	uploadPack  = "git-upload-pack"  // lookups and fetches
-	receivePack = "git-receive-pack" // pushes
+	uploadPack  = "git-upload-pack"
+	receivePack = "git-receive-pack"
 )
 
 // Server is a repository's server. Sessions may run concurrently.

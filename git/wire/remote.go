@@ -195,8 +195,7 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function that returns the default credential for a forge's API: Git's or the URL's. It calls Refresh,
-// because tokens expire.
+// Token returns a function that returns the default credential for a forge's API: Git's or the URL's. It calls Refresh.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {
