@@ -77,8 +77,8 @@ func (v *gitView) approvalOf(a *appView) question {
 	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
 }
 
-// permitted returns an app whose promotion is barred if the policy ignores the promotions of its author. The author is
-// the signer, or else of the commit or merge that introduced the file. An error means unknown.
+// permitted bars an app's promotion if the policy ignores promotions of its author: the signer, or else the author of
+// the commit or merge that introduced the file.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")

@@ -70,8 +70,8 @@ type Annotations interface {
 }
 
 // Jobs manages hook Jobs. CheckJob asks the API server whether it would accept a Job. EnsureJob creates a missing Job
-// if begun is false. Taken is set if another run, with another value of the annotation, created the Job. DeleteJob
-// deletes a Job and its pods, if any.
+// or, with begun, sets Gone. Taken is set if another run, with another value of the annotation, created the Job.
+// DeleteJob deletes a Job and its pods, if any.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)

@@ -53,7 +53,6 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 // Pump is one of a Reconciler's concurrent loops.
 type Pump string
 
-// The pumps.
 const (
 	PumpIn   Pump = "in"   // fetches Git
 	PumpApps Pump = "apps" // reconciles due apps

@@ -187,8 +187,7 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Example: the
-// abort of a release that has not begun.
+// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {

@@ -210,7 +210,6 @@ func (p *peers) known() map[string]peer {
 	return known
 }
 
-// take checks a state branch's head.
 func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	if failed != nil {
 		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)

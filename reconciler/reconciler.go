@@ -155,7 +155,7 @@ func (r *Reconciler) Stats() report.Stats {
 // ErrDeposed is an exclusive process's error after another writer took the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile runs one pass of an app: it applies the last recorded transition, decides, and queues the next.
+// reconcile runs one pass of an app, and queues its transition.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil

@@ -96,7 +96,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request. It also fetches missing commits. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and missing commits. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)

@@ -67,7 +67,6 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the due branches.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {

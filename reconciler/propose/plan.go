@@ -42,7 +42,6 @@ type Plan struct {
 // Step is an action on a proposal's branch.
 type Step int
 
-// The steps.
 const (
 	Leave Step = iota
 	Push       // create or replace

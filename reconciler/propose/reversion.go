@@ -162,8 +162,7 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison restores files but keeps the replicas at head, because releases do not include scaling. If an object went
-// from 3 to 9 replicas, the edits write 9 where the older file has 3.
+// comparison restores files but keeps the replicas at head, because releases do not include scaling.
 type comparison struct {
 	from, to string                // app's folders
 	scaled   map[[2]int64][]string // objects, by replicas at the older commit and at head
