@@ -1,4 +1,4 @@
-// Package images edits the line that sets an app's image. Package console commits the file.
+// Package images edits the line that sets an app's image.
 package images
 
 import (

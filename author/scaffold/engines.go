@@ -25,7 +25,7 @@ type Given struct {
 	Lost  []string
 
 	postBuild postBuild
-	release   bool       // a HelmRelease
+	release   bool // a HelmRelease
 	as        string
 	object    string
 	cluster   string     // the destination's name and address

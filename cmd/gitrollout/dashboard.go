@@ -192,7 +192,6 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 
 const exportMark = ".gitrollout-export"
 
-// checkExport refuses a folder with files that no export wrote.
 func checkExport(dir string) error {
 	entries, err := os.ReadDir(dir)
 	isMark := func(e os.DirEntry) bool { return e.Name() == exportMark }

@@ -56,7 +56,7 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's own namespace, where no app may have objects.
+// protected returns the namespace where no app may have objects.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,

@@ -67,7 +67,7 @@ func silentIf(failed bool, code exitCode) error {
 	return &failure{code: code}
 }
 
-// codeOf returns an error's exit code. Errors with the same code need the same reaction.
+// codeOf returns the same code for errors that need the same reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var refused *cluster.Error

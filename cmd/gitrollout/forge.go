@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns the forge's worker. If no forge is known, the worker does nothing.
+// newForge returns a worker that does nothing if no forge is known.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,

@@ -39,7 +39,7 @@ type tailer struct {
 
 type knownPod struct {
 	podHash string                // the last followed version
-	end     func() // stops the readers and waits, or nil
+	end     func()                // stops the readers and waits, or nil
 	left    time.Time             // last call of end
 	last    map[string]*time.Time // by container: the time of the last printed line
 }
