@@ -60,6 +60,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	defer func() { end(s.err) }()
 	defer r.rescue(&s.transition)
 	r.decide(ctx, s, now)
+	s.decision.State.APIVersion = cmp.Or(v.settings(r.Cluster).APIVersion, s.decision.State.APIVersion)
 	r.setRoles(ctx, s)
 	return s
 }
@@ -143,7 +144,6 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		s.decision = strategies.Decide(s.input)
 	}
 	next := &s.decision.State
-	next.APIVersion = cmp.Or(s.view.settings(r.Cluster).APIVersion, next.APIVersion)
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
 		next.Held = held // the server's message changes with each try
