@@ -84,6 +84,9 @@ func (s streams) convert(paths []string, check bool) error {
 		return errors.Join(err, s.say(name))
 	}
 	for _, at := range paths {
+		if !filepath.IsLocal(at) {
+			return usagef("%s is not below the current folder", at)
+		}
 		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err
 		}
