@@ -241,7 +241,7 @@ func (c *churn) checkList(b *source.Branch) {
 	compare.CheckNamed(c, "apps", text(fresh), text(b))
 }
 
-// passes runs passes without a cluster. A pass of an app that may follow its head sometimes records this.
+// passes runs passes without a cluster. If an app may follow its head, its pass sometimes records that the app is at its head.
 func (c *churn) passes(r *Reconciler, apps ...string) {
 	for _, name := range apps {
 		v := r.in.current()

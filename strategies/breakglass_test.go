@@ -25,9 +25,9 @@ func TestBreakGlass(t *testing.T) {
 		spent  bool
 		warns  string
 	}{
-		"the release":        {b.Encode(), func(*strategies.Input) {}, true, false, "Git gets"},
-		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*strategies.Input) {}, true, false, "Git gets"},
-		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*strategies.Input) {}, true, false, "Git gets"},
+		"the release":        {b.Encode(), func(*strategies.Input) {}, true, false, "Git answers"},
+		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*strategies.Input) {}, true, false, "Git answers"},
+		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*strategies.Input) {}, true, false, "Git answers"},
 		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*strategies.Input) {}, false, false, "serial 4, which"},
 		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*strategies.Input) {}, false, false, "serial 8, which"},
 		"another version": {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*strategies.Input) {}, false, false,
@@ -35,28 +35,28 @@ func TestBreakGlass(t *testing.T) {
 		"malformed":      {"v2 burns", func(*strategies.Input) {}, false, false, "is not valid"},
 		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "which is not in flight"},
 		"none":           {"", func(*strategies.Input) {}, false, false, ""},
-		"it is recorded": {b.Encode(), aborting, false, true, "Git gets"},
+		"it is recorded": {b.Encode(), aborting, false, true, "Git answers"},
 		"the app is at rest": {b.Encode(), func(in *strategies.Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true,
-			"Git gets"},
+			"Git answers"},
 		"it is not recorded": {b.Encode(), func(in *strategies.Input) {
 			in.State.Phase, in.State.Rejected, in.Pending = rollout.Aborting, refused, &strategies.Decision{}
 		},
-			false, false, "Git gets"},
+			false, false, "Git answers"},
 		"it is being pushed": {b.Encode(), func(in *strategies.Input) { aborting(in); in.Handed = &in.State },
-			false, false, "Git gets"},
+			false, false, "Git answers"},
 		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
-			func(in *strategies.Input) { in.State.Rejected = refused }, false, true, "Git gets"},
+			func(in *strategies.Input) { in.State.Rejected = refused }, false, true, "Git answers"},
 		"stable's template, while new pods go": {
-			with(func(b *rollout.BreakGlass) { b.Release = "t1" }), func(*strategies.Input) {}, true, false, "Git gets"},
+			with(func(b *rollout.BreakGlass) { b.Release = "t1" }), func(*strategies.Input) {}, true, false, "Git answers"},
 		"a first deployment": {b.Encode(), func(in *strategies.Input) { in.State.Stable = nil }, false, false, "no effect on a first deployment"},
 		"a void request, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
-			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git gets"},
+			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git answers"},
 		"a later serial, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 8 }),
 			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, which"},
 		"the former version is kept": {b.Encode(), func(in *strategies.Input) {
 			in.State.Draining = &rollout.Draining{Release: *in.State.Stable}
 			in.State.Phase, in.State.Stable, in.State.Release = rollout.Healthy, in.State.Release, nil
-		}, true, false, "Git gets"},
+		}, true, false, "Git answers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := strategies.Input{

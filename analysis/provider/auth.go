@@ -56,7 +56,7 @@ func (c sender) send(ctx context.Context, s *session, ask call.Request, service 
 
 // oauth2Config configures client credentials (RFC 6749, section 4.4).
 type oauth2Config struct {
-	TokenURL     string   `json:"tokenUrl" required:"give the URL that tokens are asked of" check:"url"`
+	TokenURL     string   `json:"tokenUrl" required:"give the URL that issues tokens" check:"url"`
 	ClientID     string   `json:"clientId" required:"give the client's name"`
 	ClientSecret string   `json:"clientSecret" check:"secret"`
 	Scopes       []string `json:"scopes,omitempty"`

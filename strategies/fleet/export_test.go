@@ -1,4 +1,4 @@
 package fleet
 
-// Ranked returns the order of the stage's clusters, of which a wait names only one, and this cluster's index.
+// Ranked returns the stage's clusters by rank, and this cluster's index. Tests need all, because the text of a wait names only one cluster.
 func (p Place) Ranked() ([]string, int) { return p.ranked() }
