@@ -24,8 +24,8 @@ type blame struct {
 // authorship has the file's blob id. An unknown author is "".
 type authorship struct{ file, author string }
 
-// head sets the head's Commit to the last commit in j.line that changed the render or error, or else to the first
-// commit, for reverts and the release's author. A head with an error may have no commit.
+// head sets the head's Commit to the last commit in j.line that changed the render or error, or to the recorded source,
+// for reverts and the release's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -34,7 +34,7 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	for i >= 0 && b.isAsBefore(j.line[i], j.app, head) {
 		i--
 	}
-	if len(j.line) == 0 || i < 0 && head.Err != nil {
+	if i < 0 && (!j.sinceSource || head.Err != nil) {
 		return head
 	}
 	head.Commit = j.line[i+1].Commit()
@@ -137,7 +137,7 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed 
 		l.blame.setHistory(app, v, line)
 		l.stages.setLine(v, requests[app], line)
 		l.fetcher.follow(line)
-		l.renders.setHistory(app, v.branch.Tree, line)
+		l.renders.setHistory(app, requests[app], v.branch.Tree, line)
 	}
 	return len(requests) > 0, failed
 }

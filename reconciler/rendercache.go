@@ -126,7 +126,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 		}
 		h.want, h.line = commit, line
 	}
-	c.queue.add(job{what{app: app, commit: h.want, head: true}, tree, h.line, h.head.Render})
+	c.queue.add(job{what{app: app, commit: h.want, head: true}, tree, h.line, h.head.Render, false})
 	return h
 }
 
@@ -308,15 +308,16 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches line for the last change of an app's head. Without a line, the newest commit counts.
-func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
+// setHistory searches the line since the recorded source, perhaps "", for the last change of an app's head. Without a
+// line, the newest commit counts.
+func (c *renderCache) setHistory(app, source string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.heads[app]
 	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
 	if isNewest && h.isUnblamed && len(line) > 0 {
 		h.missed = true
-		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil})
+		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, source != ""})
 		return
 	}
 	if isNewest {

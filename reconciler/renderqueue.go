@@ -19,8 +19,10 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // from the former head
+	line []Snapshot // from the former head, or from the recorded source
 	was  *rollout.Render
+
+	sinceSource bool // line begins at the recorded source
 }
 
 // renderQueue puts apps in flight first.
