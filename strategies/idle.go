@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
@@ -233,5 +234,8 @@ func Retryable(in Input) (rollout.Rejection, bool) {
 	if !waits || s.Phase != rollout.Degraded || s.Held != nil || len(s.Rejected) == 0 {
 		return rollout.Rejection{}, false
 	}
-	return s.Rejected[0], true
+	i := slices.IndexFunc(s.Rejected, func(r rollout.Rejection) bool { // the newest rejection may be of another commit
+		return strings.HasPrefix(s.Reason, rejectedText(rollout.Rejection{Hash: r.Hash}))
+	})
+	return s.Rejected[max(0, i)], true
 }

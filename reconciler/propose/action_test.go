@@ -402,6 +402,11 @@ func TestRetryOfAnOlderCommit(t *testing.T) {
 		return a.Verb == rollout.Retry && a.Release == "h1-older"
 	})
 	compare.CheckNamed(t, "a retry of the older commit is possible", true, possible)
+	in.State.Reason = "Git asks for h1-older, which was rejected: it was slow"
+	in.State.Rejected = append([]rollout.Rejection{{Hash: "h1-newer", Reason: "it crashed"}}, in.State.Rejected...)
+	file, o = decided(t, in, propose.Action{Verb: rollout.Retry})
+	compare.Contains(t, file, "release: h1-older")
+	compare.Contains(t, o.Effect, "it was rejected: it was slow")
 	in.Entry.Open = true
 	refused(t, in, propose.Action{Verb: rollout.Retry}, "the version in Git was not rejected")
 }
