@@ -46,9 +46,9 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
 		}
 		t.Entry = recordedEntry(b, s, head, p.File)
-		if r := head.Render; t.Entry == nil && r != nil && b.Fleet.StageOf(b.Cluster) > 0 && mayTryOlder(s, r) &&
+		if r, waits := head.Render, awaited(b); t.Entry == nil && r != nil && waits != "" && mayTryOlder(s, r) &&
 			s.Source != "" && r.Commit.ID != s.Source && !isBack(s, r) {
-			t.Entry = &cohort.Entry{Held: rollout.HeldStage, Waits: "the stage before", Commit: head.Commit}
+			t.Entry = &cohort.Entry{Held: rollout.HeldStage, Waits: waits, Commit: head.Commit}
 			t.Entry.Release = r.Version()
 		}
 	}
@@ -80,6 +80,17 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		a.Place = &e.Place
 	}
 	return a
+}
+
+// awaited returns the condition that lets a change into the cluster's stage, or "".
+func awaited(b *Branch) string {
+	switch i := b.Fleet.StageOf(b.Cluster); {
+	case i > 0:
+		return "the stage before"
+	case i == 0 && b.Fleet.Stages[0].Approve == rollout.ApproveMerge:
+		return "an approval for stage " + b.Fleet.Stages[0].Name
+	}
+	return ""
 }
 
 // mayTryOlder reports whether an app may have an older commit than the head in flight, or may have rejected such a

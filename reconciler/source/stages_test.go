@@ -129,6 +129,12 @@ func TestPrepareInAStage(t *testing.T) {
 		compare.CheckNamed(t, name, tt.want, a.Entry)
 		compare.CheckNamed(t, name+", stage", "prod", a.Stage.Name)
 	}
+	for approve, want := range map[rollout.Approval]*cohort.Entry{rollout.ApproveAuto: nil, rollout.ApproveMerge: {Held: rollout.HeldStage,
+		Waits: "an approval for stage prod", Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}} {
+		only := changed(t, map[string]string{rollout.FleetPath: fleetHead + "- {name: prod, clusters: [prod], approve: " + string(approve) + "}\n"})
+		a := source.Prepare(only, only.Apps[0], flight, head("h1-b"), source.Promotion{}, source.Trust{})
+		compare.CheckNamed(t, "in flight in the first stage, approve: "+string(approve), want, a.Entry)
+	}
 	first := rollout.State{Phase: rollout.Pending}
 	first.Held = &rollout.Held{Reason: rollout.HeldStage, Message: "release c1-b of changed by Ann waits for stage dev", Commit: "changed"}
 	a := source.Prepare(b, b.Apps[0], first, head("h1-b"), source.Promotion{}, source.Trust{})
