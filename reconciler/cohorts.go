@@ -184,12 +184,16 @@ func (c *cohorts) wake() {
 	}
 }
 
+// forget makes another waiting app due if the app was due for all.
 func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	was := c.next.Load()
 	delete(c.waiting, app)
 	if gone {
 		c.of, c.view, c.entries, c.older = [3]any{}, nil, nil, nil
 	}
-	c.choose(app)
+	if c.choose(app); c.next.Load() != was {
+		c.wake()
+	}
 }

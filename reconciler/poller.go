@@ -123,12 +123,16 @@ func (l *poller) look(ctx context.Context) error {
 		}
 		return err
 	}
+	first := !l.hasRead
 	touched, errs := l.readRecord(ctx, heads, pushes)
 	if next.record, _ = l.states.at(); was.isStill(next) {
 		next = was
 	} else {
 		l.findApps(was, next)
 		errs = errors.Join(next.behind, errs, l.holdUnverified(ctx, was, next, heads.Refused))
+	}
+	if first && l.hasRead { // passes skip apps before the first record, also apps without a record
+		touched = append(touched, sortedKeys(next.apps)...)
 	}
 	l.publish(was, next, touched, answers)
 	for _, u := range next.branch.InvalidNames {

@@ -46,7 +46,9 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
 	t.Unknown = errors.Join(t.Unknown, barred, err)
-	if ready && (t.Entry == nil || t.Entry.Open) {
+	if t.Entry != nil && !t.Entry.Open {
+		p.cohorts.forget(a.Name, false)
+	} else if ready {
 		e, err := p.cohorts.entry(v, a, s, head, promotion.File, now, head.Render != newest)
 		t.Entry, t.Unknown = cmp.Or(e, t.Entry), errors.Join(t.Unknown, err)
 	}
