@@ -18,6 +18,10 @@ func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
 	before := map[string]time.Time{} // by app: the earliest end of the soak in the stage before
+	isUnread := func(cluster string) bool {
+		return slices.ContainsFunc(all, func(p Plan) bool { return p.Cluster == cluster && p.Error != nil })
+	}
+	var least time.Time // for all apps: never, if a cluster of the stage before has no usable configuration
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {
@@ -25,11 +29,14 @@ func Order(all []Plan, f *rollout.Fleet) {
 			for rank, cluster := range s.Ranked(app) {
 				p := at[cluster]
 				if p.app == nil {
+					if isUnread(cluster) {
+						ends = append(ends, never)
+					}
 					continue
 				}
 				enters := p.At
 				if needed := s.NeededBefore(rank) - (rank - len(ends)); p.app.waits() {
-					if enters = rollout.Later(enters, before[app]); needed > 0 {
+					if enters = rollout.Later(enters, rollout.Later(before[app], least)); needed > 0 {
 						enters = rollout.Later(enters, slices.SortedFunc(slices.Values(ends), time.Time.Compare)[needed-1])
 					}
 				}
@@ -37,7 +44,10 @@ func Order(all []Plan, f *rollout.Fleet) {
 				ends, soaked[app] = append(ends, end), rollout.Later(soaked[app], end)
 			}
 		}
-		before = soaked
+		before, least = soaked, time.Time{}
+		if slices.ContainsFunc(s.Clusters, isUnread) {
+			least = never
+		}
 	}
 }
 

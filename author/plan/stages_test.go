@@ -69,7 +69,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		most    rollout.Amount
 		without int // rank of a cluster without the change, or -1
-		invalid int // rank of a cluster that cannot take the change, or -1
+		invalid int // rank of a cluster that cannot take the change or, as -2 - rank, has no usable configuration; or -1
 		want    string
 	}{
 		"all":                   {rollout.Amount{Value: 100, Percent: true}, -1, -1, "0 0 0 0"},
@@ -79,6 +79,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 		"two, a cluster lacks":  {rollout.Amount{Value: 2}, 0, -1, "- 0 0 25"},
 		"two, one is invalid":   {rollout.Amount{Value: 2}, -1, 0, "? 0 25 70"},
 		"three, one is invalid": {rollout.Amount{Value: 3}, -1, 1, "0 ? 0 15"},
+		"two, one is unread":    {rollout.Amount{Value: 2}, -1, -2, "- 0 25 70"},
 	} {
 		s.MaxUpdate = c.most
 		var all []plan.Plan
@@ -88,8 +89,11 @@ func TestOrderByMaxUpdate(t *testing.T) {
 				a.Change = plan.Invalid
 			}
 			p := plan.Plan{Cluster: cluster, At: noon, Apps: []plan.App{a}}
-			if rank == c.without {
+			if rank == c.without || rank == -2-c.invalid {
 				p.Apps = nil
+			}
+			if rank == -2-c.invalid {
+				p.Error = &rollout.InvalidError{Msg: "is not valid YAML"}
 			}
 			all = append(all, p)
 		}
@@ -130,10 +134,14 @@ func TestOrderDelaysSteps(t *testing.T) {
 	}{
 		"after dev":         {shop(), []time.Time{in(30), in(45), in(30), in(40), in(45), {}}},
 		"dev cannot be":     {plan.App{App: "shop", Change: plan.Invalid}, make([]time.Time, 6)},
+		"dev is unread":     {plan.App{}, make([]time.Time, 6)},
 		"dev takes nothing": {plan.App{App: "other", Change: plan.Release}, []time.Time{noon, in(45), noon, in(10), in(45), {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := []plan.Plan{{Cluster: "dev", At: noon, Apps: []plan.App{c.dev}}, {Cluster: "prod", At: noon, Apps: []plan.App{shop()}}}
+			if c.dev.App == "" {
+				all[0].Apps, all[0].Error = nil, &rollout.InvalidError{Msg: "is not valid YAML"}
+			}
 			plan.Order(all, f)
 			is := all[1].Apps[0]
 			compare.Check(t, c.want, append([]time.Time{is.Begins, is.Ends},
