@@ -82,7 +82,8 @@ func (v *gitView) approvalOf(a *appView) question {
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")
-	if file := a.promotion.File; q.ask == nil || !some || file == nil || file.Decision != rollout.Promote {
+	file := a.promotion.File
+	if q.ask == nil || !some || file == nil || file.Decision != rollout.Promote && file.Commit == "" {
 		return a, nil
 	}
 	said, err := q.said(a.Name, v.approvalOf(a))

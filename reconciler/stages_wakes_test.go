@@ -69,8 +69,8 @@ func TestCohortsBehindAnApproval(t *testing.T) {
 	if h == nil || !strings.Contains(h.Message, "an approval") {
 		t.Fatalf("%s is held: %+v", second, h)
 	}
-	c.push(map[string]string{rollout.PromotionPath("prod", second): "apiVersion: gitrollout.dev/v1beta1\nkind: Promotion\nthrough: entry\n" +
-		"release: " + strings.Fields(h.Message)[1] + "\ncommit: " + h.Commit + "\n"})
+	c.push(map[string]string{rollout.PromotionPath("prod", second): "apiVersion: gitrollout.dev/v1beta1\nkind: Promotion\n" +
+		"through: entry\nrelease: " + strings.Fields(h.Message)[1] + "\ncommit: " + h.Commit + "\n"})
 	quiet(5)
 	if h = c.prod.stateOf(second).Held; !h.Is(rollout.HeldCohort) {
 		t.Fatalf("%s is held: %+v", second, h)
@@ -104,5 +104,55 @@ func TestNewAppAndUntrustedRecord(t *testing.T) {
 	}
 	if s := w.stateOf("cart"); s.Phase != rollout.Healthy {
 		t.Errorf("cart is %q, held %+v", s.Phase, s.Held)
+	}
+}
+
+// TestRetryBehindAnApproval checks that a rejected version can be retried with other content in a stage with approvals, because the file of
+// the retry keeps the approval.
+func TestRetryBehindAnApproval(t *testing.T) {
+	c := newClusters(t)
+	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})
+	approve := func() {
+		t.Helper()
+		h := c.prod.state().Held
+		if h == nil || !strings.Contains(h.Message, "an approval") {
+			t.Fatalf("held %+v", h)
+		}
+		c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1beta1\nkind: Promotion\n" +
+			"through: entry\nrelease: " + strings.Fields(h.Message)[1] + "\ncommit: " + h.Commit + "\n"})
+	}
+	c.run(70)
+	c.push(baseAt("v2"))
+	c.run(100)
+	approve()
+	c.run(2)
+	for i := 0; c.prod.state().Release == nil && i < 20; i++ {
+		c.run(1)
+	}
+	release := c.prod.state().Release
+	if release == nil {
+		t.Fatalf("%+v", c.prod.state())
+	}
+	c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1beta1\nkind: Promotion\n" +
+		"decision: abort\nrelease: " + string(release.Hash) + "\n"})
+	c.run(60)
+	compare.CheckNamed(t, "phase", rollout.Degraded, c.prod.state().Phase)
+	fixed := baseAt("v2")
+	fixed["base/app.yaml"] += "---\n" + strings.Replace(configMap, "name: shop", "name: more", 1)
+	c.push(fixed)
+	c.run(150)
+	retry := func(more string) {
+		c.push(map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1beta1\nkind: Promotion\n" +
+			"decision: retry\nat: \"2026-11-20T13:00:00Z\"\nrelease: " + string(release.Hash) + "\n" + more})
+		c.run(60)
+	}
+	retry("")
+	commit := c.prod.state().Held.Commit
+	approve()
+	c.run(60)
+	compare.CheckNamed(t, "phase after the approval", rollout.Degraded, c.prod.state().Phase)
+	retry("through: entry\ncommit: " + commit + "\n")
+	if s := c.prod.state(); c.prod.pods("v2") != 4 || s.Source != commit {
+		t.Errorf("%s %q at %s, want %s; held %+v", s.Phase, s.Reason, s.Source, commit, s.Held)
 	}
 }

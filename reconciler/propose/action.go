@@ -358,13 +358,13 @@ func retry(in strategies.Input) (decision, error) {
 	case !rejected:
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
-	return decision{
-		// A second retry's file must differ from the first.
-		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
-			At: rollout.Second(in.Now).Format(time.RFC3339)},
-		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
-		then:    in.App.Name + " " + again + "; " + watchHint(in.App.Name),
-	}, nil
+	// A second retry's file must differ from the first.
+	p := &rollout.Promotion{Release: hash, Decision: rollout.Retry, At: rollout.Second(in.Now).Format(time.RFC3339)}
+	if was := in.Promotion; was != nil && was.Release == hash && was.Commit != "" && !was.Barred {
+		p.Through, p.Commit = was.Through, was.Commit // the file is also the app's approval in its stage
+	}
+	return decision{promotion: p, subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
+		then: in.App.Name + " " + again + "; " + watchHint(in.App.Name)}, nil
 }
 
 func inFlight(in strategies.Input) (*rollout.Release, error) {

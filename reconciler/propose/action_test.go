@@ -411,6 +411,19 @@ func TestRetryOfAnOlderCommit(t *testing.T) {
 	refused(t, in, propose.Action{Verb: rollout.Retry}, "the version in Git was not rejected")
 }
 
+// TestRetryKeepsTheApproval checks that the file of a retry keeps the approval of the rejected version, and no other approval.
+func TestRetryKeepsTheApproval(t *testing.T) {
+	in := rejected()
+	in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.ThroughEntry,
+		Commit: "c3"}
+	file, _ := decided(t, in, propose.Action{Verb: rollout.Retry})
+	compare.Contains(t, file, "commit: c3\n")
+	compare.Contains(t, file, "through: entry\n")
+	in.Promotion.Barred = true
+	file, _ = decided(t, in, propose.Action{Verb: rollout.Retry})
+	compare.CheckNamed(t, "keeps a barred approval", false, strings.Contains(file, "commit: "))
+}
+
 func TestRetry(t *testing.T) {
 	in := rejected()
 	file, o := decided(t, in, propose.Action{Verb: rollout.Retry})

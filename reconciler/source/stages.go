@@ -209,7 +209,7 @@ func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error)
 }
 
 // approved returns the commit that a promotion file approves, unless its change has run here. A rejected version cannot
-// enter, so its approval keeps back no newer version.
+// enter, so its approval keeps back no newer version. A retry keeps the approval that its file replaces.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil
@@ -223,7 +223,8 @@ func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	switch {
 	case errors.Is(err, ErrNotReady):
 		return "", err
-	case err != nil || !p.Says(rollout.Promote, r.Version()) || rejected && p.Release != w.head.Version():
+	case err != nil || p.Barred || !p.Says(rollout.Promote, r.Version()) && !p.Says(rollout.Retry, r.Version()),
+		rejected && p.Release != w.head.Version():
 		return "", nil
 	}
 	return p.Commit, nil

@@ -129,9 +129,11 @@ func TestPrepareInAStage(t *testing.T) {
 		compare.CheckNamed(t, name, tt.want, a.Entry)
 		compare.CheckNamed(t, name+", stage", "prod", a.Stage.Name)
 	}
-	for approve, want := range map[rollout.Approval]*cohort.Entry{rollout.ApproveAuto: nil, rollout.ApproveMerge: {Held: rollout.HeldStage,
-		Waits: "an approval for stage prod", Release: head("h1-b").Render.Release(), Commit: rollout.Commit{ID: "changed", Author: "Ann"}}} {
-		only := changed(t, map[string]string{rollout.FleetPath: fleetHead + "- {name: prod, clusters: [prod], approve: " + string(approve) + "}\n"})
+	approval := &cohort.Entry{Held: rollout.HeldStage, Waits: "an approval for stage prod", Release: head("h1-b").Render.Release(),
+		Commit: rollout.Commit{ID: "changed", Author: "Ann"}}
+	for approve, want := range map[rollout.Approval]*cohort.Entry{rollout.ApproveAuto: nil, rollout.ApproveMerge: approval} {
+		stage := "- {name: prod, clusters: [prod], approve: " + string(approve) + "}\n"
+		only := changed(t, map[string]string{rollout.FleetPath: fleetHead + stage})
 		a := source.Prepare(only, only.Apps[0], flight, head("h1-b"), source.Promotion{}, source.Trust{})
 		compare.CheckNamed(t, "in flight in the first stage, approve: "+string(approve), want, a.Entry)
 	}
