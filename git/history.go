@@ -58,7 +58,8 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
-// list begins with an empty snapshot and the root. Errors: ErrNotFound (over maxDepth back), ErrAuth, ErrUnreachable.
+// list begins with an empty snapshot and the root. Errors: ErrNotFound with the newest maxDepth commits, ErrAuth,
+// ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, err error) {
 	there := false
 	whole, err := r.Log(ctx, upTo, maxDepth+1, func(s *Snapshot) (more bool, err error) {
@@ -71,10 +72,10 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, 
 	case whole && after == "":
 		line = append(line, EmptySnapshot())
 	case !there:
-		return nil, fmt.Errorf("commit %s: %w among the %d commits before %s", after, ErrNotFound, len(line)-1, upTo)
+		err = fmt.Errorf("commit %s: %w among the %d commits before %s", after, ErrNotFound, len(line)-1, upTo)
 	}
 	slices.Reverse(line)
-	return line, nil
+	return line, err
 }
 
 // LastSigned returns the newest accepted commit along first parents. Errors: ErrUnapproved if none of a thousand
@@ -193,8 +194,8 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		for _, parent := range having[1:] {
-			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
+		for i := 1; i < len(having) && w.verifier != nil; i++ { // authors are of the first parents' line
+			if signer, err = w.find(having[i], entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
 			}
 		}

@@ -164,10 +164,26 @@ func TestAuthorOfAPromotion(t *testing.T) {
 		onBranch(r, "b", "main", func() { byBot(r, "promote"); r.Push() })
 		r.CommitFiles("other", map[string]string{"g": "1"})
 	}
+	// updated merges main, with the promotion, into an older branch, and a person then merges the branch.
+	updated := func(r *gittest.Repo, by string, promote func()) {
+		onBranch(r, "b", "main", func() { r.CommitFiles("other", map[string]string{"g": "1"}) })
+		promote()
+		r.Git("checkout", "-q", "b")
+		r.Git("merge", "-q", "--no-ff", "--no-commit", "main")
+		r.Git("commit", "-q", "--author", by, "-m", "update the branch")
+		r.Git("checkout", "-q", "main")
+		r.Merge("b")
+	}
 	for name, c := range map[string]struct {
 		do   func(r *gittest.Repo)
 		want string
 	}{
+		"a bot, in a branch that a person updated": {func(r *gittest.Repo) {
+			updated(r, dev, func() { byBot(r, "promote"); r.Push() })
+		}, bot},
+		"a person, in a branch that a bot updated": {func(r *gittest.Repo) {
+			updated(r, bot, func() { r.CommitFiles("promote", map[string]string{promotion: "x"}) })
+		}, dev},
 		"a person":                   {func(r *gittest.Repo) { r.CommitFiles("promote", map[string]string{promotion: "x"}) }, dev},
 		"a bot":                      {func(r *gittest.Repo) { byBot(r, "promote"); r.Push() }, bot},
 		"with a person as co-author": {func(r *gittest.Repo) { byBot(r, "promote\n\nCo-authored-by: "+dev); r.Push() }, bot},

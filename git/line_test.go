@@ -43,7 +43,9 @@ func TestLine(t *testing.T) {
 		})
 	}
 	for name, after := range map[string]string{"later": last, "never": "0123456789012345678901234567890123456789"} {
-		_, err := r.Line(t.Context(), after, second)
-		wantError(t, name, err, git.ErrNotFound)
+		line, err := r.Line(t.Context(), after, second)
+		if wantError(t, name, err, git.ErrNotFound); len(line) != 2 || line[0].Commit().ID != first {
+			t.Errorf("%s: %d commits, want the newest two", name, len(line))
+		}
 	}
 }
