@@ -83,6 +83,9 @@ func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")
 	file := a.promotion.File
+	if file == nil {
+		q.forgetApp(a.Name) // an equal later file needs its own approval
+	}
 	if q.ask == nil || !some || file == nil || file.Decision != rollout.Promote && file.Commit == "" {
 		return a, nil
 	}
@@ -90,10 +93,15 @@ func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	if err != nil {
 		return a, fmt.Errorf("find out who committed the promotion file: %w", err)
 	}
-	if why, _ := project.Bars(said.who); why != "" && said.no == nil {
-		barred, file := *a, *a.promotion.File
-		file.Barred, file.Forbidden = true, why
-		barred.promotion.File, a = &file, &barred
+	why, _ := project.Bars(said.who)
+	if said.who == "" {
+		why = fmt.Sprintf("project %s, rule %s: the author of this promotion is unknown, because the file is older than the "+
+			"last thousand commits; promote again, or remove the file", project.Name, rollout.ByAuthor)
+	}
+	if why != "" && said.no == nil {
+		barred, ignored := *a, *file
+		ignored.Barred, ignored.Forbidden = true, why
+		barred.promotion.File, a = &ignored, &barred
 	}
 	return a, nil
 }

@@ -18,7 +18,8 @@ func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
 // TestApprovals checks that a promotion waits until the Approver has reported whether the promotion is approved. An approval stays valid
-// when the branch gets newer commits. After a refusal, the Approver is called again at each newer commit.
+// when the branch gets newer commits. After a refusal, the Approver is called again at each newer commit, and
+// after a removal, when the same file is back.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error
@@ -64,6 +65,14 @@ func TestApprovals(t *testing.T) {
 	counts("a promotion of the stable version", viewAt("third"), state, "", nil)
 	a.promotion.File.Decision = rollout.Restart
 	counts("a restart of the stable version", viewAt("third"), state, "ann", nil)
+	file := a.promotion.File
+	a.promotion.File = nil
+	if _, err := q.permitted(v, a); err != nil {
+		t.Error(err)
+	}
+	a.promotion.File = file
+	counts("the removed file is back", viewAt("fourth"), state, "", source.ErrNotReady)
+	q.answer(t.Context())
 	if before := asked; q.answer(t.Context()) || asked != before {
 		t.Error("a question is asked without a need")
 	}

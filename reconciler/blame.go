@@ -120,8 +120,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested histories. Without a history, the newest commit's author is used. If Git is
-// unreachable, a later pass requests again.
+// readHistory reads the requested histories. If the requested commit is too far back, the newest commits name the
+// authors. Without a history, the newest commit's author is used. If Git is unreachable, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {
@@ -131,13 +131,13 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed 
 			l.unreachable, failed = true, fmt.Errorf("read the history of %s: %w", app, err)
 			continue
 		}
+		l.blame.setHistory(app, v, line)
+		l.renders.setHistory(app, v.branch.Tree, line, err == nil && requests[app] != "")
 		if err != nil {
 			line = nil
 		}
-		l.blame.setHistory(app, v, line)
 		l.stages.setLine(v, requests[app], line)
 		l.fetcher.follow(line)
-		l.renders.setHistory(app, requests[app], v.branch.Tree, line)
 	}
 	return len(requests) > 0, failed
 }

@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -327,6 +328,33 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
+// farPast returns the newest three commits, and an error, because the recorded commit is too far back.
+type farPast struct{ *mirror }
+
+func (p farPast) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
+	line, err := p.mirror.Between(ctx, from, to)
+	return line[max(0, len(line)-3):], cmp.Or(err, errors.New("too far back"))
+}
+
+// TestAuthorFarFromTheRecord checks that a rule by author holds a version after a restart, even if the history back to the app's recorded
+// commit is too long to read.
+func TestAuthorFarFromTheRecord(t *testing.T) {
+	r := &rules{}
+	r.set(t, byBots)
+	w := newWorld(t, r.options)
+	w.commit("not of the app", readme)
+	w.git.author = bot
+	w.follow("v2", shopAt("v2"))
+	mustBeHeld(t, w, "the author is "+bot)
+	w.git.author = "Ann"
+	w.commit("not of the app", readmeAgain)
+	o := w.r.Options
+	o.Past = farPast{w.git}
+	w.r = reconciler.New(o)
+	w.settle()
+	mustBeHeld(t, w, "the author is "+bot)
+}
+
 // TestPromotionOfAnAuthor checks that a matching author's promotion has no effect in any form, also after a restart, and that the record
 // has the reason. The proposal for a person differs from the ignored file. The author's abort counts.
 func TestPromotionOfAnAuthor(t *testing.T) {
@@ -376,6 +404,13 @@ func TestPromotionOfAnAuthor(t *testing.T) {
 			compare.CheckNamed(t, "pods of v2", passes, w.pods("v2"))
 		})
 	}
+	t.Run("by an unknown author, as the file is older than the read history", func(t *testing.T) {
+		author := ""
+		w := start(t, &author, "", source.AnyAuthor)
+		w.follow("promote", decision(w, "through: '2'"))
+		w.want(rollout.Paused, 2)
+		compare.Contains(t, w.state().Ignored, "project web, rule rollouts.byAuthor: the author of this promotion is unknown")
+	})
 	t.Run("abort", func(t *testing.T) {
 		author := bot
 		w := start(t, &author, "", source.AnyAuthor)

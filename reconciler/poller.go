@@ -178,7 +178,9 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // nil after an error
+		if next.line, err = l.Past.Between(ctx, was.main(), heads.Main); err != nil {
+			next.line = nil
+		}
 	}
 	l.judged = ""
 	return next, nil

@@ -308,16 +308,16 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches the line since the recorded source, perhaps "", for the last change of an app's head. Without a
-// line, the newest commit counts.
-func (c *renderCache) setHistory(app, source string, tree Snapshot, line []Snapshot) {
+// setHistory searches a line of commits, perhaps since the recorded source, for the last change of an app's head.
+// Without a line, the newest commit counts.
+func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot, sinceSource bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.heads[app]
 	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
 	if isNewest && h.isUnblamed && len(line) > 0 {
 		h.missed = true
-		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, source != ""})
+		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, sinceSource})
 		return
 	}
 	if isNewest {

@@ -33,6 +33,7 @@ func (r *committer) revert(
 	}
 	line, err := r.Past.Between(ctx, stable.Commit.ID, v.main())
 	if err != nil {
+		line = nil
 		r.Log.Debug("the other changes that a revert undoes are unknown", "app", s.app.Name, "error", err)
 	}
 	if reversion, err = propose.Trace(reversion, line, rejection.Commit); err != nil {
