@@ -178,7 +178,9 @@ func (s *pass) goesBack() bool {
 func (r *Reconciler) withheld(s *pass) (why error) {
 	held := s.decision.State.Held // isHeld: an error at the head is the new reason
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
-	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
+	project, _ := s.view.branch.Policy.ProjectOf(s.app.Name)
+	isNew := s.before.Source == "" && project != nil && len(project.Rollouts.ByAuthor) > 0
+	if (s.follows() || isHeld || isNew) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
 	}
 	if s.view.behind != nil && !s.stays() {

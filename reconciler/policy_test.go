@@ -328,6 +328,26 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
+// TestNewAppOfAnAuthor checks that a rule by author holds a new app, also after a person's commit of other files and a restart.
+func TestNewAppOfAnAuthor(t *testing.T) {
+	r := &rules{}
+	r.set(t, byBots)
+	w := newWorld(t, r.options)
+	past := &pastOf{mirror: w.git}
+	w.git.author = bot
+	w.follow("evil", map[string]string{
+		"apps/evil/kustomization.yaml": "resources: [app.yaml]\n",
+		"apps/evil/app.yaml":           strings.ReplaceAll(version("v2"), "shop", "evil"),
+	})
+	w.git.author = "Ann"
+	w.follow("not of the app", readme)
+	w.restart(past)
+	w.settle()
+	s := w.stateOf("evil")
+	compare.CheckNamed(t, "source", "", s.Source)
+	compare.Contains(t, fmt.Sprintf("%+v", s.Held), "and the author is "+bot)
+}
+
 // farPast returns the newest three commits, and an error, because the recorded commit is too far back.
 type farPast struct{ *mirror }
 

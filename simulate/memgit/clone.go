@@ -133,7 +133,7 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 func (c *Clone) Between(_ context.Context, from, to string) (line []source.Snapshot, err error) {
 	for at := to; ; at = c.Server.at(at).Parent {
 		if at == "" {
-			return nil, fmt.Errorf("commit %s is not before %s", from, to)
+			return line, fmt.Errorf("commit %s is not before %s", from, to)
 		}
 		line = append([]source.Snapshot{c.Server.Commits[at]}, line...)
 		if at == from {
