@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -163,6 +164,10 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 	if err != nil {
 		return err
 	}
+	if gitAlone, why, has := strings.Cut(w.Note, ": "); has { // may have addresses and paths of this machine
+		w.Note = gitAlone
+		_, _ = fmt.Fprintf(s.err, "%s: %s\n", gitAlone, why)
+	}
 	w.Command = func(line string) string { return line } // without this command's flags, as gitrollout run
 	tip, state := w.Tip.Tree.Commit(), w.State.Commit()
 	l, err := w.Listing(ctx, nil, state.When)
@@ -192,10 +197,14 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 
 const exportMark = ".gitrollout-export"
 
+var exportPage = regexp.MustCompile(`^(index|apps|app-.+)\.html$`)
+
 func checkExport(dir string) error {
 	entries, err := os.ReadDir(dir)
 	isMark := func(e os.DirEntry) bool { return e.Name() == exportMark }
-	isOther := func(e os.DirEntry) bool { return !isMark(e) && filepath.Ext(e.Name()) != ".html" }
+	isOther := func(e os.DirEntry) bool {
+		return !isMark(e) && !(e.Type().IsRegular() && exportPage.MatchString(e.Name()))
+	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) || slices.ContainsFunc(entries, isOther) ||
 		len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
 		return usagef("%s has other files than an earlier export: name a new or an empty folder", dir)
@@ -217,7 +226,17 @@ func replaceExport(dir string, pages map[string][]byte) error {
 	if err = cmp.Or(err, checkExport(dir)); err != nil { // again: reading may have taken minutes
 		return err
 	}
-	return cmp.Or(os.RemoveAll(dir), os.Rename(next, dir))
+	old := dir + ".old" // a folder that cannot be moved, such as a mount, keeps its files
+	switch err = os.Rename(dir, old); {
+	case errors.Is(err, os.ErrNotExist):
+		return os.Rename(next, dir)
+	case err != nil:
+		return err
+	}
+	if err = os.Rename(next, dir); err != nil {
+		return cmp.Or(os.Rename(old, dir), err)
+	}
+	return os.RemoveAll(old)
 }
 
 type dashCommand struct {

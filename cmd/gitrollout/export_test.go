@@ -47,12 +47,18 @@ func TestDashboardExport(t *testing.T) {
 	compare.Check(t, 4, len(written))
 	compare.Contains(t, written["index.html"], "as of 2001-09-09 01:46:40 UTC", "app-0001")
 	compare.Contains(t, written["app-app-0000.html"], `"subject":"first"`, "shown from Git alone", `"command":"gitrollout `)
-	if strings.Contains(written["app-app-0000.html"], repo.Bare) {
-		t.Error("a page shows the repository's path on this machine")
+	if page := written["app-app-0000.html"] + written["index.html"]; strings.Contains(page, repo.Bare) || strings.Contains(page, parent) {
+		t.Error("a page shows a path on this machine")
 	}
 
 	must(t, os.Remove(filepath.Join(second, exportMark)))
 	must(t, os.WriteFile(filepath.Join(first, "notes.txt"), []byte("mine"), 0o600))
+	third := filepath.Join(parent, "third")
+	export(repo.Bare, third)
+	must(t, os.WriteFile(filepath.Join(third, "about.html"), []byte("mine"), 0o600))
+	fourth := filepath.Join(parent, "fourth")
+	export(repo.Bare, fourth)
+	must(t, os.Mkdir(filepath.Join(fourth, "app-mine.html"), 0o755))
 	empty := gittest.New(t)
 	empty.CommitFiles("first", map[string]string{rollout.ConfigPath("prod"): configOf("fleet", "- path: apps/*")})
 	for _, c := range []struct {
@@ -61,8 +67,10 @@ func TestDashboardExport(t *testing.T) {
 	}{
 		{repo.Bare, first, "has other files than an earlier export", exitUsage},
 		{repo.Bare, second, "has other files than an earlier export", exitUsage},
+		{repo.Bare, third, "has other files than an earlier export", exitUsage},
+		{repo.Bare, fourth, "has other files than an earlier export", exitUsage},
 		{repo.Bare, filepath.Join(first, "notes.txt"), "has other files than an earlier export", exitUsage},
-		{empty.Bare, filepath.Join(parent, "third"), "nothing to export: there is no state branch gitrollout/state/prod", exitFailed},
+		{empty.Bare, filepath.Join(parent, "fifth"), "nothing to export: there is no state branch gitrollout/state/prod", exitFailed},
 	} {
 		code, said := export(c.url, c.dir)
 		compare.Check(t, c.code, exitCode(code))
@@ -71,5 +79,5 @@ func TestDashboardExport(t *testing.T) {
 	compare.Check(t, "mine", files(first)["notes.txt"])
 	entries, err := os.ReadDir(parent)
 	must(t, err)
-	compare.Check(t, 2, len(entries)) // new and second: no temporary folder stays
+	compare.Check(t, 4, len(entries)) // new, second, third and fourth: no temporary folder stays
 }
