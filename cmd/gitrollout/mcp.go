@@ -257,6 +257,9 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 	if len(o.Edits) == 0 {
 		return errors.New(o.Effect)
 	}
+	if reason := terminal.Clean(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
+		o.Message += "\nReason: " + reason + "\n" // as of the actions whose file has no reason
+	}
 	o.Branch = fmt.Sprintf("%s/%s-%s", rollout.ProposalBranch("propose", w.Cluster, in.App), in.Verb,
 		rollout.ShortID(w.Heads.Main))
 	o.Effect = "after the merge, " + o.Effect
