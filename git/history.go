@@ -194,7 +194,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		for i := 1; i < len(having) && w.verifier != nil; i++ { // authors are of the first parents' line
+		for i := 1; i < len(having) && w.verifier != nil; i++ { // an author is of the first parents' line
 			if signer, err = w.find(having[i], entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
 			}

@@ -78,7 +78,7 @@ func (v *gitView) approvalOf(a *appView) question {
 }
 
 // permitted bars an app's promotion if the policy ignores promotions of its author: the signer, or else the author of
-// the commit or merge that introduced the file.
+// the commit or merge that introduced the file. It also bars a promotion by an unknown author.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")

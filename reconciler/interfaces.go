@@ -24,8 +24,8 @@ type Repository interface {
 }
 
 // Past compares and fetches commits. Between returns the commits from one to another along first parents, oldest first,
-// both included; or, with an error, the newest of them. Outside returns the listed commits that are not ancestors of the
-// given commit, along any parents.
+// both included; an error may come with the newest commits. Outside returns the listed commits that are not ancestors
+// of the given commit, along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)

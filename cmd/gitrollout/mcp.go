@@ -258,7 +258,7 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 		return errors.New(o.Effect)
 	}
 	if reason := terminal.Clean(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
-		o.Message += "\nReason: " + reason + "\n" // as of the actions whose file has no reason
+		o.Message += "\nReason: " + reason + "\n" // promote, retry and restart write none
 	}
 	o.Branch = fmt.Sprintf("%s/%s-%s", rollout.ProposalBranch("propose", w.Cluster, in.App), in.Verb,
 		rollout.ShortID(w.Heads.Main))
