@@ -3,11 +3,13 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -21,6 +23,12 @@ var (
 
 	// inTemplate matches a document of a chart, which is no YAML.
 	inTemplate = regexp.MustCompile(`(?m)^(apiVersion:[ \t]*["']?` + regexp.QuoteMeta(group) + `/)` + old + `\b`)
+
+	// inPatch matches a patch's text up to the end of an apiVersion. A JSON patch has it as a value.
+	inPatch = regexp.MustCompile(`apiVersion["']?([,\s]+["']?value["']?)?\s*:\s*["']?` +
+		regexp.QuoteMeta(rollout.AlphaVersion) + `$`)
+
+	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
 
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
@@ -33,6 +41,7 @@ func File(data []byte) ([]byte, error) {
 		return data, errors.New("is signed by SOPS; decrypt it, convert it and encrypt it again")
 	}
 	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
+	f.breaks = lineBreak.FindAllStringIndex(f.text, -1)
 	for {
 		var n yaml.Node
 		switch err := decoder.Decode(&n); {
@@ -48,9 +57,10 @@ func File(data []byte) ([]byte, error) {
 }
 
 type file struct {
-	text string
-	at   []int // offsets of the old version
-	err  error
+	text   string
+	breaks [][]int // begin and end of each line break
+	at     []int   // offsets of the old version
+	err    error
 }
 
 func (f *file) edited() []byte {
@@ -64,18 +74,20 @@ func (f *file) edited() []byte {
 
 func (f *file) document(root *yaml.Node) {
 	f.walk(root, false)
-	if kind := field(root, "kind").Value; kind == "" || kind == "Kustomization" || kind == "Component" {
-		for _, name := range []string{"patches", "patchesStrategicMerge", "patchesJson6902"} {
+	kind := field(root, "kind").Value
+	if kind == "" || kind == "Kustomization" || kind == "Component" || strings.HasPrefix(kind, "Patch") {
+		for _, name := range []string{"patch", "patches", "patchesStrategicMerge", "patchesJson6902", "transformers"} {
 			f.walk(field(root, name), true)
 		}
 	}
 }
 
 func field(n *yaml.Node, name string) *yaml.Node {
-	if found := yaml.NewRNode(n).Field(name); found != nil {
-		return found.Value.YNode()
+	found := yaml.NewRNode(n).Field(name)
+	if found == nil {
+		return &yaml.Node{}
 	}
-	return &yaml.Node{}
+	return cmp.Or(found.Value.YNode().Alias, found.Value.YNode())
 }
 
 func (f *file) walk(n *yaml.Node, isPatch bool) {
@@ -87,6 +99,8 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 		f.replace(version, rollout.AlphaVersion)
 	case field(n, "group").Value == group && field(n, "version").Value == old:
 		f.replace(field(n, "version"), old)
+	case field(n, "path").Value == "/apiVersion" && field(n, "value").Value == rollout.AlphaVersion: // in a JSON patch
+		f.replace(field(n, "value"), rollout.AlphaVersion)
 	case isPatch && n.Kind == yaml.ScalarNode:
 		f.replace(n, rollout.AlphaVersion)
 	}
@@ -95,20 +109,36 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	}
 }
 
+// replace notes the text in a scalar, which is the whole scalar or an apiVersion in a patch.
 func (f *file) replace(n *yaml.Node, text string) {
-	start := 0
-	for range n.Line - 1 {
-		start += strings.IndexByte(f.text[start:], '\n') + 1
-	}
-	line, _, _ := strings.Cut(f.text[start:], "\n")
-	start += len(string([]rune(line)[:n.Column-1]))
-	for range strings.Count(n.Value, text) {
+	start, isLong := f.offset(n), n.Value != text || n.Style&(isBlock|yaml.TaggedStyle) != 0
+	for end := 0; strings.Contains(n.Value[end:], text); {
+		end += strings.Index(n.Value[end:], text) + len(text)
 		i := strings.Index(f.text[start:], text)
-		if i < 0 || n.Kind != yaml.ScalarNode || n.Anchor != "" {
+		if i < 0 || i > 2 && !isLong || n.Kind != yaml.ScalarNode || n.Anchor != "" { // 2: a quote and a byte order mark
 			f.err = errors.New("has an apiVersion that is an anchor, an alias or split: change it by hand")
 			return
 		}
 		start += i + len(text)
-		f.at = append(f.at, start-len(old))
+		if n.Value == text || inPatch.MatchString(n.Value[:end]) {
+			f.at = append(f.at, start-len(old))
+		}
 	}
+}
+
+var isBlock = yaml.LiteralStyle | yaml.FoldedStyle
+
+func (f *file) offset(n *yaml.Node) (at int) {
+	lines, columns := n.Line-1, n.Column-1
+	if n.Style&isBlock != 0 {
+		lines, columns = n.Line, 0 // after a comment beside "|"
+	}
+	if lines = min(lines, len(f.breaks)); lines > 0 {
+		at = f.breaks[lines-1][1]
+	}
+	for range columns {
+		_, size := utf8.DecodeRuneInString(f.text[at:])
+		at += size
+	}
+	return at
 }
