@@ -35,7 +35,7 @@ var (
 // error says why a document stays as it is.
 func File(data []byte) ([]byte, error) {
 	switch {
-	case !bytes.Contains(data, []byte(old)) || !bytes.Contains(data, []byte(group)):
+	case !bytes.Contains(data, []byte(old)):
 		return data, nil
 	case sops.Is(data):
 		return data, errors.New("is signed by SOPS; decrypt it, convert it and encrypt it again")
@@ -49,6 +49,8 @@ func File(data []byte) ([]byte, error) {
 			return f.edited(), f.err
 		case err != nil && bytes.Contains(data, []byte("{{")):
 			return inTemplate.ReplaceAll(data, []byte("${1}"+now)), nil
+		case err != nil && !bytes.Contains(data, []byte(group)):
+			return data, nil
 		case err != nil:
 			return data, errors.New("is not valid YAML: " + rollout.OneLine(err.Error()))
 		}
@@ -101,6 +103,8 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 		f.replace(field(n, "version"), old)
 	case field(n, "path").Value == "/apiVersion" && field(n, "value").Value == rollout.AlphaVersion: // in a JSON patch
 		f.replace(field(n, "value"), rollout.AlphaVersion)
+	case isPatch && field(n, "version").Value == old && field(n, "group").Value == "" && (kind == "" || kind == "Rollout"):
+		f.err = errors.New("has a target without a group: give the group, and convert again") // perhaps argoproj.io
 	case isPatch && n.Kind == yaml.ScalarNode:
 		f.replace(n, rollout.AlphaVersion)
 	}

@@ -22,8 +22,8 @@ func newConvert(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [PATH...]",
 		Short: "Write the newest apiVersion into gitrollout's files",
-		Long: `Replace ` + rollout.AlphaVersion + ` by ` + rollout.APIVersion + ` in the YAML files of
-the current folder, or at each PATH: in configurations, Rollout documents,
+		Long: `Replace ` + rollout.AlphaVersion + ` by ` + rollout.APIVersion + ` in the YAML and JSON
+files of the current folder, or at each PATH: in configurations, Rollout documents,
 AnalysisTemplates, stages, freezes, policies, templates of charts and patches of
 kustomizations. Comments and all other bytes stay, and nothing is committed.
 
@@ -33,7 +33,8 @@ version of the app's record. An older gitrollout reads only the old version, and
 the apps at a new one. So first upgrade gitrollout in all clusters of the repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
-files that SOPS has signed, and symbolic links.`,
+files that SOPS has signed, and symbolic links. kustomize finds an object only with its
+own version: undo the conversion of a patch of a vendored object.`,
 		Example: `  gitrollout convert && gitrollout validate
   gitrollout convert --check                     # for CI
   gitrollout convert .gitrollout apps/shop policy.yaml`,
@@ -48,7 +49,7 @@ files that SOPS has signed, and symbolic links.`,
 	return cmd
 }
 
-var mayConvert = regexp.MustCompile(`(\.ya?ml|\.tpl|Kustomization|vendor\.lock)$`)
+var mayConvert = regexp.MustCompile(`(\.ya?ml|\.json|\.tpl|Kustomization|vendor\.lock)$`)
 
 func (s streams) convert(paths []string, check bool) error {
 	vendors, err := vendoring.Folders(".")
@@ -86,6 +87,9 @@ func (s streams) convert(paths []string, check bool) error {
 	for _, at := range paths {
 		if !filepath.IsLocal(at) {
 			return usagef("%s is not below the current folder", at)
+		}
+		if real, err := filepath.EvalSymlinks(at); err == nil && filepath.IsLocal(real) {
+			at = real // a folder may be vendored
 		}
 		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err
