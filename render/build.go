@@ -185,7 +185,7 @@ var fixes = []fix{
 	{"a literal is not key=value", "write key=value"},
 	{"cannot merge or replace", "leave behavior out, or write behavior: create"},
 	{"no resource matches strategic merge patch",
-		"use the kind, name and namespace of the object's file, without a prefix that kustomize adds"},
+		"use the apiVersion, kind, name and namespace of the object's file, without a prefix that kustomize adds"},
 	{"missing Resource metadata", noObject},
 	{"missing kind in object", noObject},
 	{"missing metadata.name in object", noObject},
