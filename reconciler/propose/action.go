@@ -215,21 +215,24 @@ func promoted(in strategies.Input, p *rollout.Promotion) decision {
 }
 
 func upTo(p *rollout.Promotion) string {
+	counted := func(through string) string {
+		if n, err := strconv.Atoi(through); err == nil && p.APIVersion == rollout.AlphaVersion { // counts from 0
+			return strconv.Itoa(n + 1)
+		}
+		return through
+	}
 	switch {
 	case p.Workloads != nil:
 		var all []string
 		for w, step := range p.Workloads {
-			all = append(all, fmt.Sprintf("step %s of %s", step, w))
+			all = append(all, fmt.Sprintf("step %s of %s", counted(step), w))
 		}
 		slices.Sort(all)
 		return "past " + strings.Join(all, " and ")
 	case p.Through == rollout.Full:
 		return "fully"
-	case p.APIVersion == rollout.AlphaVersion: // counts steps from 0
-		n, _ := strconv.Atoi(p.Through)
-		return fmt.Sprintf("past step %d", n+1)
 	default:
-		return "past step " + p.Through
+		return "past step " + counted(p.Through)
 	}
 }
 

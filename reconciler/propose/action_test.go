@@ -303,6 +303,8 @@ func TestPromote(t *testing.T) {
 	merged.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "3"}
 	old := one(1)
 	old.Promotion = &rollout.Promotion{APIVersion: rollout.AlphaVersion, Release: "h1-2", Decision: rollout.Promote, Through: "1"}
+	oldName := one(1)
+	oldName.Promotion = &rollout.Promotion{APIVersion: rollout.AlphaVersion, Release: "h1-2", Decision: rollout.Promote, Through: "half-web"}
 	spent := one(1)
 	spent.Promotion, spent.State.Spent = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2", Digest: "d"}, "d"
 	both := at(map[rollout.Workload]int{web: 1, api: 1})
@@ -334,6 +336,7 @@ func TestPromote(t *testing.T) {
 		"BehindOne":    {apiAhead, propose.Action{Through: "2"}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web"},
 		"Here":         {one(3), propose.Action{Through: "4"}, `through: "4"`, "past step 4"},
 		"MergedBefore": {old, propose.Action{}, `through: "1"`, "past step 2"},
+		"NamedBefore":  {oldName, propose.Action{}, "through: half-web", "past step half-web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.a.Verb = rollout.Promote
