@@ -88,8 +88,8 @@ func (s streams) convert(paths []string, check bool) error {
 		if !filepath.IsLocal(at) {
 			return usagef("%s is not below the current folder", at)
 		}
-		if real, err := filepath.EvalSymlinks(at); err == nil && filepath.IsLocal(real) {
-			at = real // a folder may be vendored
+		if target, err := filepath.EvalSymlinks(at); err == nil && filepath.IsLocal(target) {
+			at = target // a folder may be vendored
 		}
 		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err
