@@ -174,7 +174,7 @@ func TestAuthors(t *testing.T) {
 		{"*[bot]", "renovate[bot]", true}, // a signer
 		{"ann@example.com", "ann@example.com", true},
 	} {
-		rule := rollout.AuthorRules{Authors: []string{"nobody@example.com", tt.pattern}}
+		rule := rollout.AuthorRules{Authors: []string{"other@example.com", tt.pattern}}
 		compare.CheckNamed(t, tt.pattern+" for "+tt.author, tt.want, rule.Has(tt.author))
 	}
 	const rules = ", rollouts: {byAuthor: [{authors: [ann*], mayPromote: false}, {authors: ['*[bot]'], minDuration: 30m}]}"

@@ -3,7 +3,8 @@ package rollout
 import "slices"
 
 const (
-	// APIVersion is what gitrollout writes, but not where an older program may read: see Config.APIVersion.
+	// APIVersion is the version of new files. Records and promotion files, which an older program may read, have
+	// Config.APIVersion.
 	APIVersion = "gitrollout.dev/v1beta1"
 	// AlphaVersion has the same fields. Only its Promotions count steps from 0.
 	AlphaVersion = "gitrollout.dev/v1alpha1"

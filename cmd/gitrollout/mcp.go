@@ -49,7 +49,7 @@ as an agent in an editor or in CI. It contains no model.
 
 The tools get, plan, diff, history and fleet are the commands of these names, and the
 tool explain is the command events. They return the text, and the data of -o json (for
-diff, the text). Notes say what was cut.
+diff, the text). Notes name omitted data.
 
 The tool propose pushes a new branch gitrollout/propose/<cluster>/<app>/… with one
 commit: the file or the files of promote, abort, hold, retry, restart or undo. Nothing

@@ -246,8 +246,8 @@ func TestMCPDescribesItsTools(t *testing.T) {
 	compare.Check(t, []string{"diff", "explain", "fleet", "get", "history", "plan", "propose"}, names)
 }
 
-// TestMCPProposes checks a promotion's proposal: one commit on a new branch, with the agent as the author. A merge of the branch is what
-// `gitrollout promote` pushes. The branch is never overwritten.
+// TestMCPProposes checks a promotion's proposal: one commit on a new branch, with the agent as the author. A merge of the branch has
+// the same effect as `gitrollout promote`. The branch is never overwritten.
 func TestMCPProposes(t *testing.T) {
 	w := newAgentWorld(t)
 	s, before, main := w.connect(), w.repo.Refs(), w.repo.Ref("main")
