@@ -39,11 +39,10 @@ type gitView struct {
 	keys    string
 	record  string // state branch's head when apps was made
 	apps    map[string]*appView
-	gone    []string // recorded but not listed in Git, sorted
-	behind  error    // outdated view; no app advances
-	failed  bool     // unreadable commit
-	// commits since the last view; nil if unknown
-	line []Snapshot
+	gone    []string   // recorded but not listed in Git, sorted
+	behind  error      // outdated view; no app advances
+	failed  bool       // unreadable commit
+	line    []Snapshot // commits since the last view; nil if unknown
 }
 
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }

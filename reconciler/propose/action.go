@@ -231,9 +231,8 @@ func upTo(p *rollout.Promotion) string {
 		return "past " + strings.Join(all, " and ")
 	case p.Through == rollout.Full:
 		return "fully"
-	default:
-		return "past step " + counted(p.Through)
 	}
+	return "past step " + counted(p.Through)
 }
 
 func skips(in strategies.Input, p *rollout.Promotion) string {
