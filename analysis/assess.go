@@ -20,7 +20,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 		})}
 }
 
-// Due returns a metric's next measurement time, or false.
+// Due returns when a metric is measured next, or false if the metric or the run has finished.
 func Due(r Run, m Metric, now time.Time) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -165,7 +165,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git. It keeps the metrics of a failed, errored or stopped run.
+// Follow replaces a run's metrics after a change in Git. A failed, errored or stopped run keeps its metrics.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

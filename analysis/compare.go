@@ -10,8 +10,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement wrongly fails with
-// probability at most alpha/(k(k+1)), in total alpha. k counts the measurements due since began, because a crash may
-// lose records. Without counts, the Look is nil.
+// a probability of at most alpha/(k(k+1)); the sum over all k is alpha. k counts the measurements due since began,
+// because a crash may lose records. If a result has no counts, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -38,7 +38,8 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts applies an exact test. Histograms, and windows in which the weight changes, have only a sequential test.
+// judgeCounts applies the exact test. Histograms, and windows in which the weight changes, have only the sequential
+// test, which Weigh applies.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -127,8 +128,8 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). The
-// margin raises stable's upper bound (Clopper and Pearson), with half of alpha.
+// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). A
+// margin is added to an upper bound of stable's share (Clopper and Pearson), which uses half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -137,8 +138,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check. If it returns true, worse returns at least alpha. It replaces the upper bound of
-// stable's share by a lower value: a normal approximation or the measured share.
+// isNotWorse is a quick check. If isNotWorse returns true, worse would return at least alpha. In place of the upper
+// bound of stable's share, it uses a lower value: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))
@@ -148,7 +149,7 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
-// fisher returns the hypergeometric probability of c.bad or more.
+// fisher returns the hypergeometric probability of at least c.bad bad requests.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }

@@ -40,7 +40,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge applies a metric's conditions. Negative samples mean that the number of samples is unknown.
+// Judge applies a metric's conditions. If samples is negative, the number of samples is unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -69,8 +69,8 @@ var withoutData = map[NoData]Phase{
 	rollout.NoDataWait: Pending, rollout.NoDataPass: Successful, rollout.NoDataFail: Failed,
 }
 
-// evaluate checks failureCondition first, as Argo Rollouts does. With only one condition, its negation is the other
-// verdict. Without conditions, all results are successful.
+// evaluate checks failureCondition first, as Argo Rollouts does. If only one condition is set, a result that does not
+// meet it gets the other verdict. If no condition is set, all results are successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error

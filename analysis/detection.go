@@ -8,9 +8,9 @@ import (
 
 // Detection is the smallest difference between versions that a comparison detects. Shares are within 0..1.
 type Detection struct {
-	Found float64       // smallest share of bad requests that rejects at least 90 % of releases; 0: none
+	Found float64       // smallest share of bad requests at which at least 90 % of releases are rejected; 0: none
 	After time.Duration // median time until a release with Found is rejected
-	Blind float64       // largest share of bad requests that rejects fewer than 10 % of releases
+	Blind float64       // largest share of bad requests at which fewer than 10 % of releases are rejected
 }
 
 // A Detection takes about 0.1 s of CPU time, or 0.2 s with maxIncrease.
@@ -20,7 +20,7 @@ const (
 )
 
 // DetectionOf simulates releases with the setting's first metric, which needs Interval and Count. It ignores s.Canary.
-// Results are deterministic. In a histogram, a request is bad above the highest of three bounds.
+// Results are deterministic. For a histogram, a request is bad if its latency exceeds the highest of three bounds.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
@@ -46,15 +46,15 @@ func DetectionOf(s Setting) (found Detection) {
 	return found
 }
 
-// coarse replaces several looks by one look with the same requests. It keeps at most detectionLooks looks, and as many
-// before the first with enough requests.
+// coarse replaces several looks by one look with all their requests, so that simulations are fast. At most
+// detectionLooks looks remain, and at most as many before MinSamples requests.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
 	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
-	if m.Compare.Histogram { // as if the other two bounds had no evidence; latencies have no exact test
+	if m.Compare.Histogram { // the other two bounds count without evidence; latencies have no exact test
 		s.Family = Family{Compared: math.MaxInt32, Sequential: 3 * max(1, s.Family.Sequential)}
 	}
 	s.Metrics = []Metric{m}

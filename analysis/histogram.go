@@ -15,7 +15,7 @@ type Histogram []Bucket
 type Bucket struct{ Bound, Count float64 }
 
 // narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
-// of schema 3. In wider buckets, the error looks like a slower version.
+// of schema 3. In wider buckets, the interpolation's error could look like a slower version.
 const narrow = 1.091
 
 func histogramOf(v any) (Histogram, error) {
@@ -44,7 +44,7 @@ func histogramOf(v any) (Histogram, error) {
 }
 
 // bounds returns the bounds nearest to the percentiles 50, 90 and 99. It skips a bound that all requests exceed,
-// because no version can be worse there.
+// because no version can be worse at this bound.
 func bounds(h Histogram) (all []float64) {
 	for _, quantile := range []float64{0.5, 0.9, 0.99} {
 		nearest, least := math.Inf(1), math.Inf(1)

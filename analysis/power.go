@@ -15,7 +15,7 @@ type Setting struct {
 	Canary  float64  // the new version's share of bad requests
 	Rate    float64  // requests per second to the new version
 	Weight  float64  // the new version's share of all requests, within 0..1
-	Family  Family   // if zero, the family of Metrics
+	Family  Family   // if zero, FamilyOf(Metrics)
 
 	every int // intervals between looks; 0 means 1
 }
@@ -28,7 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting without rates. The release's length limits the looks; 0 means an unknown length.
+// SettingOf returns a metric's setting, in which rates and shares are not set. The release's length limits the looks; 0
+// means an unknown length.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,

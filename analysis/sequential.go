@@ -42,7 +42,8 @@ func Alone(m Metric) Family {
 // IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
-// These constants divide alpha among the tests. With maxIncrease, boundShare is for the upper bound of stable's share.
+// These constants divide alpha among the tests. If maxIncrease is set, boundShare is for the upper bound of stable's
+// share.
 const (
 	sequentialShare = 0.5
 	exactShare      = 0.49
@@ -100,8 +101,8 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	return tests, len(tests) > 0
 }
 
-// Weigh adds a look to a metric's evidence, and fails the measurement at the release's limit. Looks may be taken at any
-// time. While the weight changes (since is zero), Weigh adds nothing.
+// Weigh adds a look to a metric's evidence, and fails the measurement if the evidence reaches the release's limit.
+// Looks may be taken at any time. While the weight changes (since is zero), Weigh adds nothing.
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -123,8 +124,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	// If most of the already counted requests are missing, the server lost these requests or will return them later. A
-	// new window begins, so that no request counts twice. If the window cannot move, nothing counts until the requests
-	// are back.
+	// new window begins, so that no request counts twice. If the window's start is fixed, nothing counts until the
+	// requests are back.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
@@ -151,8 +152,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 	return got, next
 }
 
-// lacks reports whether most of the counted requests or bad requests are missing from a look. Extrapolation may lose
-// one.
+// lacks reports whether most of the counted requests or bad requests are missing from a look. One missing bad request
+// is allowed, because extrapolation may round down.
 func (l *Look) lacks(tests []rollout.Test, before *Sequential) bool {
 	most := func(n, had int) bool { return n < had-had/2 }
 	lacks := most(l.canary.all, before.Canary) || most(l.stable.all, before.Stable)
@@ -170,8 +171,8 @@ func worstBound(m Metric, e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
-// add adds only the requests since the last look, with an unchanged weight. While requests to one version seem to be
-// missing, it returns false. The next look then includes these requests.
+// add adds only the requests since the last look; the weight is unchanged since then. If requests to one version seem
+// to be missing, it returns false, and the next look includes these requests.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -221,7 +222,7 @@ func differs(c, s int, last []int) (is, lasts bool) {
 	return math.Abs(float64(c)-n*p) > 1+v/4+3*math.Sqrt(v*(1+n/n0)), n > 4*n0
 }
 
-// baseOf returns the counts that are subtracted from a look. They restart with each window or weight.
+// baseOf returns the counts that are subtracted from a look. These counts restart with each window or weight.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	if before != nil && before.Since.Equal(look.Since) {
 		return before

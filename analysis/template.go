@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in all arguments except from Secrets and pods. Secrets' values must never be in Git. If check is
-// not nil, it validates provider configurations.
+// Instantiate fills in all arguments except values of Secrets, which must never be in Git, and of pods. If check is not
+// nil, it validates provider configurations.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -194,7 +194,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // all already has t and its references; without this check, 2^40 paths may lead to t
+			continue // all already has t and its references; without this check, 2^40 paths could lead to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {

@@ -36,7 +36,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole may be a text, for example after "{{args.n}}" was filled in.
+// whole is a whole number. It may be a text, for example after "{{args.n}}" was filled in.
 type whole int
 
 func (w *whole) ReadValue(raw any) error {
@@ -153,7 +153,7 @@ func checkCompare(m *Metric) error {
 }
 
 // checkVersions refuses a comparison whose query does not depend on the version. A comparison with the version before
-// is allowed, because its queries differ in time.
+// the release needs no hash, because the two queries differ in time.
 func checkVersions(m *Metric) error {
 	for _, found := range placeholder.FindAllStringSubmatch(fmt.Sprint(m.Config), -1) {
 		if m.Pods[found[1]] == "Latest" {
@@ -167,8 +167,8 @@ func checkVersions(m *Metric) error {
 		"is the same for both versions, so compare would compare a version with itself")
 }
 
-// checkPair requires a formula for two Datadog queries, except in a comparison. A comparison needs queries named bad
-// and of.
+// checkPair checks queries named bad and of. A comparison needs both. Without a comparison, two Datadog queries need a
+// formula.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)

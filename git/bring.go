@@ -40,8 +40,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return nil, false
 }
 
-// Bring fetches missing commits, with one request if the server has all. It returns the commits that the server does
-// not have. Errors: ErrAuth, ErrUnreachable.
+// Bring fetches missing commits, with one request if the server has all of them. It returns the commits that the server
+// does not have. Errors: ErrAuth, ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -110,7 +110,8 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server refuses commits that are on no branch without naming them, so each half is fetched separately.
+	// A server may refuse commits that are on no branch. The error does not name the commits, so each half is fetched
+	// separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -150,7 +151,8 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory fetches the branches' whole history. Some servers refuse requests by id.
+// bringByHistory fetches the whole history of the users' and state branches, because some servers refuse requests by
+// id.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

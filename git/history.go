@@ -58,8 +58,8 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
-// list begins with an empty snapshot and the root. Errors: ErrNotFound with the newest maxDepth commits, ErrAuth,
-// ErrUnreachable.
+// list begins with an empty snapshot and the root. Errors: ErrNotFound if `after` is not one of the maxDepth commits
+// before upTo, ErrAuth, ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) (line []*Snapshot, err error) {
 	there := false
 	whole, err := r.Log(ctx, upTo, maxDepth+1, func(s *Snapshot) (more bool, err error) {
@@ -194,7 +194,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		for i := 1; i < len(having) && w.verifier != nil; i++ { // an author is of the first parents' line
+		for i := 1; i < len(having) && w.verifier != nil; i++ { // an author is sought only along first parents
 			if signer, err = w.find(having[i], entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
 			}
@@ -224,7 +224,8 @@ func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot
 	return having, first, nil
 }
 
-// Recorded lists the commits after `after` up to upTo, oldest first, with the app states that they change, if readable.
+// Recorded lists the commits after `after` up to upTo, oldest first. Each commit has the app states that it changed;
+// unreadable states are omitted.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) (all []rollout.StateCommit, err error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

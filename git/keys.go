@@ -17,7 +17,7 @@ type KeyFiles struct {
 	Keyring   string // OpenPGP keys for the same commits; a key in either file suffices
 	Promoters string // keys that must sign a promotion file's commit or merge
 	State     string // keys that must sign the state branch's newest commit
-	Fleet     string // keys that must sign other clusters' state branches; principals are clusters
+	Fleet     string // keys that must sign other clusters' state branches; a key's principal is the cluster's name
 }
 
 // Keys holds the accepted keys. Each Fetch reads the files again. Keys is safe for concurrent use.

@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // the server lacks the parent, so it is no ancestor of onto
+		return rollout.Merge{}, nil // the server lacks the parent, so the parent is no ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick sets Clean if all changes are of files, and target has the same entry as base at each path.
+// pick sets Clean if all changes are of files, and target has the same entry as base at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -76,7 +76,8 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 }
 
 // Outside returns the commits in `of` that are neither commit nor one of its ancestors. A commit's id hashes its
-// parents' ids, so a server cannot forge ancestors. Commits that a response omits are outside. Errors: ErrNotFound.
+// parents' ids, so a server cannot forge ancestors. A commit that the server's response lacks counts as outside.
+// Errors: ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {

@@ -31,13 +31,13 @@ type mirror struct {
 	arrived   int                               // successful pushes
 	pushed    map[string]pushed                 // by branch; the last lookup may not show these pushes
 	uses      int                               // reads of commits that are not heads
-	recent    map[plumbing.Hash]int             // by commit: uses at its last read
+	recent    map[plumbing.Hash]int             // by commit: the value of uses at the last read
 	gone      map[plumbing.Hash]string          // by missing commit: heads.Main when the server lacked it
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the recently read commits that renew keeps besides the heads. It suffices for 1,000 commits with
-// 40 KB trees.
+// recentBytes limits the recently read commits that renew keeps besides the heads. 64 MiB suffice for 1,000 commits
+// with 40 KB of trees each.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -93,8 +93,8 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches and also, as far as st has them. A short list keeps the
-// negotiation short.
+// haves returns the heads of the users' and state branches and the commits also. It omits commits that st lacks. A
+// short list keeps the negotiation short.
 func (m *mirror) haves(st *store, also ...string) (haves []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,7 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken places the heads of branches pushed after the lookup began. The caller holds mu.
+// overtaken replaces the heads of branches that were pushed after push number before. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -212,7 +212,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. renew keeps it until done is called.
+// filling returns the store for a download. renew replaces the store only after done is called.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

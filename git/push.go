@@ -16,9 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes a commit for each update, and moves all branches atomically on servers that can (git, GitHub, GitLab,
-// Gitea). Other servers get the updates in turn, until an update fails. With the state branch in another repository,
-// Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit is the head.
+// Push makes a commit for each update, and moves all branches atomically on servers that support this (git, GitHub,
+// GitLab, Gitea). Other servers get the updates in turn, until an update fails. If the state branch is in another
+// repository, Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit
+// is the head.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
 // branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated Push
@@ -188,8 +189,8 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 }
 
 // resolve returns why a push failed, or nil if all refs moved. It looks up the refs, because git's "failed to update
-// ref" means a moved ref, a lock or a full disk. ErrRejected means that a ref was locked and unmoved in two pushes in a
-// row. The lock is stale, or another branch's name blocks the ref.
+// ref" can mean a moved ref, a lock or a full disk. If a ref was locked and unmoved in two pushes in a row, the error
+// is ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -233,8 +234,8 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 // CommitAttempts limits the attempts of CommitToBranch.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the Snapshot, which is empty
-// for a new branch, and sets only Edits, Message and When. If nothing changes, the id is "".
+// CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the branch's Snapshot, which
+// is empty for a new branch. build sets only Edits, Message and When. If nothing changes, the returned id is "".
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

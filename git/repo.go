@@ -18,12 +18,12 @@ type Options struct {
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch (before Fetch: rollout.StateBranch(Cluster)) and the proposal branches. If "",
-	// there are none.
+	// Cluster selects the proposal branches and the state branch. Until Fetch reads the configuration, the state branch
+	// is rollout.StateBranch(Cluster). If Cluster is "", there are no such branches.
 	Cluster     string
 	Refs        string           // start of full ref names (default refs/heads/; in a clone, refs/remotes/origin/)
 	StateBranch string           // overrides the name in the configuration
-	StateRepo   string           // with StateBranch: its repository, on the same server
+	StateRepo   string           // the repository of StateBranch, on the same server as URL
 	Policy      string           // another branch to fetch, or ""
 	Keys        *Keys            // accepted signing keys; nil requires no signatures
 	Identity    rollout.Identity // author and committer of pushed commits (default Self)

@@ -39,10 +39,10 @@ func At(r *Repo, url string) (*Repo, error) {
 	return twin, nil
 }
 
-// keepStateAt moves the state branch to another repository. If url is "", this is r's own repository.
+// keepStateAt moves the state branch to another repository. If url is "", the state branch is in r's own repository.
 func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
 	var at *Repo
-	if url != "" && r.refs == headsPrefix { // otherwise, users fetch the branch into their clone
+	if url != "" && r.refs == headsPrefix { // in a clone, the user has fetched the state branch into refs/remotes
 		if at, err = At(r, url); err != nil {
 			return false, err
 		}

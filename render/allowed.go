@@ -20,8 +20,8 @@ type Violations struct {
 	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects that the app's entry does not allow. No entry allows objects in own, gitrollout's
-// namespace. An unknown kind counts as namespaced until the API server gives its scope.
+// BeyondOf returns the objects that the app's entry does not allow. own is gitrollout's namespace, in which no entry
+// allows objects. A kind of unknown scope counts as namespaced until the API server gives the scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {

@@ -17,7 +17,7 @@ type measured struct {
 	at     string // the analysis's path in the document
 	named  string // the field that names the templates, relative to at
 	into   *rollout.Analysis
-	finite bool // a step waits until the analysis ends
+	finite bool // the analysis belongs to a step that waits for its end
 
 	experiment bool // values of arguments may refer to the experiment's pods
 }
@@ -133,7 +133,8 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// checkWatch refuses metrics that never end. In a watch, errors and inconclusive measurements end no metric.
+// checkWatch refuses metrics that cannot measure throughout a watch, which is the analysis after a release. In a watch,
+// errors and inconclusive measurements do not end a metric.
 func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
 	length := m.into.For
 	for i := range metrics {
@@ -190,7 +191,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate also tries names with kustomize's prefix and suffix.
+// findTemplate also finds a template whose name kustomize has changed by a prefix or suffix.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

@@ -72,8 +72,8 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// HasSameNames reports whether FindAll returns the same for two commits, because below dir only files' contents differ.
-// After an error, or if differing folders have more than *left entries, it returns false.
+// HasSameNames reports whether two commits differ below dir only in files' contents, so that FindAll returns the same
+// apps. After an error, or if the differing folders have more than *left entries, it returns false.
 func HasSameNames(was, is rollout.Tree, dir string, left *int) bool {
 	from, err := was.ReadDir(dir)
 	to, failed := is.ReadDir(dir)
@@ -88,7 +88,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // links below a wildcard's folders are not searched
+		return nil, err // dir contains a wildcard: symlinks there are not reported
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -175,7 +175,7 @@ func isFile(lookup lookupFunc, path string) (bool, error) {
 	return err == nil && found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// plain generates a kustomization as "kustomize create --autodetect" does, and returns its manifests.
+// plain generates a kustomization as "kustomize create --autodetect" does, and returns the manifests' paths.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -225,7 +225,7 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is one entry,
-// without its files. Above maxManifests, the list is incomplete.
+// and its files are not listed. Above maxManifests, the list is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
 	seen := 0
 	var folder func(below string) error

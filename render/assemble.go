@@ -32,7 +32,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 		return err
 	}
 	seen := make(map[rollout.Ref]bool, len(built))
-	for _, object := range built { // kustomize accepts this if only one manifest has the namespace
+	for _, object := range built { // kustomize accepts an object twice if only one copy has the namespace
 		if seen[object.Ref()] {
 			return &rollout.InvalidError{File: a.file, Fix: "remove one",
 				Msg: object.Ref().String() + " is defined twice, once with and once without its namespace"}
@@ -120,7 +120,7 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.App), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // even without a Rollout: a missing workload counts as removed
+		a.deployments[w] = object // also workloads without a Rollout, because a missing one would count as removed
 	}
 	a.Objects = append(a.Objects, object)
 	return nil
@@ -139,7 +139,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		return nil, tooLarge(a.file)
 	}
 	out := a.Render
-	out.App.Sealed = false // not about the app
+	out.App.Sealed = false // Sealed is an option of the render, not a property of the app
 	out.Files, out.Digest = a.fs.files(), rollout.Digest(raw, 16)
 	return &out, nil
 }

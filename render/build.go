@@ -34,7 +34,7 @@ func (g *schemaGuard) shared(f func()) {
 		g.mu.RUnlock()
 		g.mu.Lock()
 		if !g.parsed {
-			// The parser writes maps that builds read without a lock, so it runs before the first build.
+			// The parser writes maps that builds read without a lock, so the parser must run before the first build.
 			openapi.ResetOpenAPI()
 			openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"})
 			g.parsed = true
@@ -54,7 +54,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// decode reads JSON, which keeps kustomize's scalars.
+// decode reads the objects as JSON, in which scalars have the types that kustomize chose.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -122,12 +122,12 @@ func decodeObject(raw []byte) (rollout.Object, error) {
 // maxMessage is in bytes. Kustomize's errors quote whole objects.
 const maxMessage = 400
 
-// rootPart matches a folder in kustomize's error, one for each level of bases.
+// rootPart matches a prefix of kustomize's errors that names a folder. Each level of bases adds a prefix.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions shorten kustomize's errors, which have no types (api/internal/target/kusttarget.go). These errors report
-// each path once as a file and once as a folder.
+// reductions shorten kustomize's errors, which have no types (api/internal/target/kusttarget.go). Kustomize tries each
+// path as a file and as a folder, and reports both failures.
 var reductions = []struct {
 	part *regexp.Regexp
 	left string

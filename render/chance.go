@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app whose chart calls random functions is built with two sets of constants as results. Only values of create-only
-// Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random results. Digests and comparisons omit
-// these Secrets' data (rollout.Object.Told).
+// If an app's chart calls random functions, two builds use different constants as the functions' results. Between the
+// builds, only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random
+// results. Digests and comparisons omit these Secrets' data (rollout.Object.Told).
 
 func (o origins) byChance(app rollout.App, objects []rollout.Object) (drawn []int, err error) {
 	for _, object := range objects {
@@ -59,7 +59,8 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance expects that kustomize may have lengthened the object's name.
+// blameChance returns the error of an object that depends on a random function. Kustomize may have added a prefix or
+// suffix to the object's name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {

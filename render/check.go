@@ -142,7 +142,8 @@ func (a *assembly) checkService(d *document, field, name string) error {
 
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision, because they would stay with the old pods.
+// checkPins refuses Services in Git that select one revision, because after a release they would still select the old
+// pods.
 func (a *assembly) checkPins() error {
 	if len(a.documents) == 0 {
 		return nil

@@ -16,7 +16,7 @@ type closure struct {
 	isDir    bool   // only recorded if children or lists is set
 	was      string // the found entry's mark, from markOf
 	folder   string
-	name     string     // relative to the parent; after short, a path
+	name     string     // relative to the parent; short may join several folders
 	children []*closure // sorted by name; maps would take 1 kB more for each app
 }
 

@@ -8,7 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet lets at most maxUnavailable nodes lack a ready pod: by default 1, also with maxSurge.
+// mergeDaemonSet reads maxUnavailable, the number of nodes that may lack a ready pod. The default is 1, even if
+// maxSurge is set.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

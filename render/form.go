@@ -9,13 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reader, schemas and reference read the tags below (rollout.Field). The names are from Argo Rollouts v1.10
-// (pkg/apis/rollouts/v1alpha1/types.go); its other fields are refused. "own" marks fields that only gitrollout has.
+// The document reader, the JSON schemas and the reference pages use the tags below (rollout.Field). The names are from
+// Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go). Argo's other fields are refused. "own" marks fields that
+// only gitrollout has.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the tag "names" of trafficForm's field with the routers' blocks.
+// Routers is the value of the tag "names" at trafficForm's field Routers.
 const Routers = "routers"
 
 type documentForm struct {

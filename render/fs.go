@@ -29,7 +29,8 @@ const (
 	maxHops  = 40 // as in Linux
 )
 
-// Marks are the recorded results of lookups. All folders have the same mark, because a closure records the paths below.
+// Marks are the recorded results of lookups. All folders have the same mark, because a closure records the lookups
+// below a folder separately.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -62,12 +63,12 @@ type treeFS struct {
 	blobs   map[string][]byte // by path without symlinks
 	total   int
 	refused *rollout.InvalidError // the first refusal
-	failed  error                 // reading the tree failed
+	failed  error                 // the error of a failed read of the tree
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, values stay sealed
-	twin      bool                              // the second sealed build, with other substitutes
-	keysIn    string                            // the Secret with the keys
-	encrypted map[string][]sops.Lock            // files that were read
+	twin      bool                              // true in the second sealed build, which has other substitutes
+	keysIn    string                            // the name of the Secret with the keys
+	encrypted map[string][]sops.Lock            // by path of each encrypted file that was read
 
 	draw    chart.Draw
 	chances []chart.Chance // objects that depend on random functions
@@ -98,7 +99,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // such as a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // such as a symlink's target that is not UTF-8
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -110,7 +111,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 }
 
 // resolve follows symlinks and returns the real path with its entry. For a missing path, the error is fs.ErrNotExist.
-// For a path out of the repository or into a submodule, it is an InvalidError without a field.
+// For a path out of the repository or into a submodule, the error is an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {

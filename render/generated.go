@@ -10,8 +10,9 @@ import (
 
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash. The pods
-// would not start. In a Rollout, kustomize adds the hash only with "configurations".
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because the
+// pods would not start. Kustomize adds the hash in a Rollout only if the field "configurations" lists the Rollout's
+// fields.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // full names by names without the hash

@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks drops hooks that do not run at releases, with a warning except for tests. An invalid hook in a chart is
-// also only a warning, because users cannot change a chart.
+// withHooks drops hooks that do not run at releases. It warns of these hooks, except of tests. An invalid hook in a
+// chart is also only a warning, because users cannot change a chart.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -80,7 +80,7 @@ var (
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames replaces generateName in hook Jobs by a name, because kustomize needs a name.
+// withNames replaces generateName in hook Jobs with a name, because kustomize needs a name.
 func withNames(data []byte) (out []byte) {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

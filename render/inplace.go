@@ -59,10 +59,10 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// mergeUnavailable reads maxUnavailable. Without the field, all pods with ordinals must be available.
+// mergeUnavailable reads maxUnavailable. If the field is not set in a kind with ordinals, all pods must be available.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
-		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the built-in kind's default
+		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the partitioned kind
 	}
 	form := deployStrategy{}.RollingUpdate
 	other.Read(at, rollout.In(o, at), &form)

@@ -19,7 +19,8 @@ type plan struct {
 	warnings []string
 }
 
-// maxRoots limits how many kustomizations a build reads, with repeats. 30 files with 2 references each give 2^30.
+// maxRoots limits how many kustomizations a build reads. A kustomization counts at each reference, so 30 files with 2
+// references each would give 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses references out of the repository, programs, and
@@ -130,7 +131,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are the allowed file names in kustomize's order (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load looks up all three names, as kustomize does, so that the closure records them.
+// load looks up all three file names, as kustomize does, so that the closure records the lookups.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte

@@ -18,7 +18,7 @@ import (
 // without limits.
 const (
 	maxObjects = 2000       // 8 seconds; 4,000 objects take 50 seconds
-	maxWork    = 12_000_000 // sum of the squares of the kustomizations' objects
+	maxWork    = 12_000_000 // each kustomization adds its number of objects, squared
 	maxNodes   = 1_000_000  // YAML values, with aliases expanded
 	maxCopies  = 16         // in JSON patches; each can double an object
 	maxDepth   = 200        // the deepest CRD schemas have about 60 levels
@@ -117,7 +117,8 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values with aliases expanded. During an anchor's count, expanded has -1.
+// meter counts YAML values with aliases expanded. expanded holds the count of each anchor, or -1 while the anchor's
+// values are counted.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int
@@ -194,7 +195,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured accepts duplicate keys. As in Helm, the last value counts.
+// measured measures a Helm values file. Of duplicate keys, it keeps the last value, as Helm does.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

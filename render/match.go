@@ -59,7 +59,7 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that managedRoutes does not list, because its precedence would be unknown.
+// checkManaged refuses a route that managedRoutes does not list, because the list's order sets the precedence.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
@@ -139,7 +139,8 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// Characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses.
+	// pathForbidden matches characters that a path cannot have (RFC 3986, 3.3), and sequences that the Gateway API
+	// refuses.
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

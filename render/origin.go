@@ -14,7 +14,7 @@ import (
 
 type origins struct {
 	fs   *treeFS
-	file string // the app's kustomization, the default
+	file string // the app's kustomization, used if no file is found
 }
 
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
@@ -82,7 +82,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. The Rollout or scaler from refers to the original name.
+// renamed returns the name that kustomize gave to an object. from is the Rollout or autoscaler that refers to the
+// object by its original name.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

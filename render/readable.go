@@ -101,7 +101,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
-	minor int // the API server's
+	minor int // the API server's minor version
 }
 
 func (r *typeReader) readBuiltIn(object rollout.Object) bool {
@@ -296,7 +296,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 		return // the Go types may lack fields of this version
 	}
 	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
-		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1
+		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // newest first: v2, v1, v2beta1
 	})
 	if t, has := typed.(interface {
 		APILifecycleReplacement() runtime.GroupVersionKind
@@ -318,7 +318,7 @@ var ofAnyKind = []string{"apiVersion", "kind", "metadata"}
 var jsonTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
 	reflect.Bool: "boolean", reflect.Int64: "integer", reflect.Float64: "number"}
 
-// follow checks a value's fields by a CRD's schema, without rules such as enum and required.
+// follow checks a value's fields against a CRD's schema. It ignores rules such as enum and required.
 func (r *typeReader) follow(at string, schema map[string]any, v any) {
 	is, _ := schema["type"].(string)
 	has := jsonTypes[reflect.ValueOf(v).Kind()]

@@ -26,8 +26,8 @@ type Builder interface {
 
 // Looked holds the paths that a build depends on.
 type Looked struct {
-	At  []string // including missing files
-	All []string // folders whose whole content the build uses
+	At  []string // paths that were looked up, including missing files
+	All []string // folders whose whole content was read
 }
 
 // Renderer builds apps and caches results. Concurrent calls are safe. Two calls may both build one app.
@@ -50,8 +50,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render renders an app at a commit, from the cache if the paths that the build depends on are unchanged. An
-// InvalidError is a mistake in the repository; other errors may be temporary.
+// Render renders an app at a commit. If the paths that an earlier build depends on are unchanged, it returns the cached
+// result. An InvalidError is a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	found, err := r.find(tree, keyOf(app))
 	if err != nil {

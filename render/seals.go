@@ -50,7 +50,7 @@ type comparison struct {
 	object  int
 }
 
-// first returns the first difference, or -1. In a Secret's values, it ignores texts.
+// first returns the first difference, or -1. It ignores differences between the texts of a Secret's values.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -115,7 +115,8 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. Annotations, which have no effect, may have 8 digits with a letter.
+// leastDigest is a digest's minimum length. In annotations, which change no behavior, 8 hexadecimal digits with a
+// letter are enough.
 const leastDigest = 40
 
 func (c *comparison) isDigest(at, sealed, other string) bool {

@@ -222,8 +222,8 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. Except for a
-// VPA, it removes spec.replicas.
+// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. For an HPA or
+// ScaledObject, scale also removes the workload's spec.replicas.
 func (a *assembly) scale() {
 	for _, object := range a.Objects {
 		ref := object.Ref()

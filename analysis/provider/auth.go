@@ -37,7 +37,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings; service is sigv4's AWS service, or "" if impossible.
+// check validates the settings. service is the AWS service for sigv4, or "" if the provider does not support sigv4.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -82,7 +82,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply stores no OAuth2 token: each measurement gets a new one.
+// apply adds credentials to a request. It stores no OAuth2 token: each measurement gets a new token.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -114,7 +114,7 @@ func basicOf(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// token sends the client's secret in a header or, if refused, in the body.
+// token requests a token. It sends the client's secret in a header and, if the server refuses this, in the body.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

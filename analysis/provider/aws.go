@@ -29,8 +29,8 @@ type sigv4Config struct {
 	RoleARN string `json:"roleArn,omitempty"` // the role to assume
 }
 
-// signer finds credentials in the AWS SDKs' order: profile, environment, service account's token (IRSA), EKS Pod
-// Identity's agent; never the node's.
+// signer finds credentials in the AWS SDKs' order: profile, environment, the service account's token (IRSA), EKS Pod
+// Identity's agent. It never uses the node's credentials.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -91,7 +91,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
-// askAWS posts a form, unsigned without g.
+// askAWS posts a form. If g is nil, the request is unsigned.
 func askAWS(ctx context.Context, s *session, address string, form url.Values, g *signer) (call.Answer, error) {
 	c := call.Request{Method: http.MethodPost, Base: address, Path: "/", Body: []byte(form.Encode()),
 		Type: "application/x-www-form-urlencoded; charset=utf-8"}
@@ -190,12 +190,12 @@ type awsKeys struct {
 	Token  string `json:"Token" xml:"SessionToken"`
 }
 
-// awsHost matches hosts for signed requests, in all AWS partitions and with VPC endpoints, and localhost, which only an
-// administrator can allow.
+// awsHost matches the hosts that get signed requests: AWS services in all partitions, VPC endpoints, and localhost,
+// which only an administrator can allow.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses other servers: a signed request has the key's ID and the session's token.
+// checkAWS refuses other servers, because a signed request contains the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil

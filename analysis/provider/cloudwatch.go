@@ -148,8 +148,8 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult refuses the status InternalError or Forbidden. With pair, it returns [bad, all], the sums of the ids
-// bad and of, and refuses PartialData.
+// cloudWatchResult refuses the status InternalError or Forbidden. If pair is set, it also refuses PartialData, and
+// returns [bad, all], the sums of the queries bad and of.
 func cloudWatchResult(body []byte, pair bool) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

@@ -49,12 +49,12 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, err
 }
 
-// checks is for tags check:"…". Empty texts and texts with arguments are skipped.
+// checks has a function for each name in tags check:"…". Empty texts and texts with arguments are not checked.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath}
 
-// checkFields validates tags: required:"fix" refuses blank texts, check:"…" names a format.
+// checkFields checks values by their fields' tags: required:"fix" refuses blank texts, and check:"…" names a format.
 func checkFields(at string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:

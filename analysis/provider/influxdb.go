@@ -47,11 +47,11 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Tables
-// have annotations, a header and records, or a failed query's error.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). The text
+// has tables with annotations, a header and records, or a table with the error of a failed query.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
-	annotations, column := map[string][]string{}, map[string]int(nil) // index by label; 0: annotations
+	annotations, column := map[string][]string{}, map[string]int(nil) // column: index by label; 0 is the column of the annotations
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	for {

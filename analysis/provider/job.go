@@ -16,8 +16,8 @@ import (
 
 // Jobs creates and deletes Jobs; package cluster implements it.
 type Jobs interface {
-	// EnsureJob returns a Job's state. A missing Job is created or, with begun, is Gone. A Job with another value of
-	// the annotation is Taken. EnsureJob sets a new Job's owners' uids, and drops unreadable owners.
+	// EnsureJob returns a Job's state. If the Job is missing, it is created or, if begun is set, Gone. A Job with
+	// another value of the annotation is Taken. EnsureJob sets a new Job's owners' uids, and drops unreadable owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if any.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -28,8 +28,8 @@ const (
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
-// jobConfig runs a Job per measurement in the Rollout's namespace. A deleted Job, which is not created again, or an
-// image that cannot be pulled gives Inconclusive.
+// jobConfig runs a Job per measurement in the Rollout's namespace. A deleted Job is not created again. If the Job was
+// deleted or its image cannot be pulled, the result is Inconclusive.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`
@@ -100,7 +100,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if state.Taken {
 		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
-	// as in Argo Rollouts
+	// These keys are the same in Argo Rollouts.
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
 	switch {
 	case state.Complete:
@@ -137,7 +137,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	o := rollout.Object{
 		"apiVersion": "batch/v1", "kind": "Job", "spec": spec,
 		"metadata": map[string]any{"name": name, "namespace": r.Namespace}}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // other kinds' versions are unknown
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // the API versions of other groups' kinds are unknown here
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}

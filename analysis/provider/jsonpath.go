@@ -12,7 +12,7 @@ import (
 )
 
 // A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. Text
-// around it, several paths, functions and "range" are refused: a metric needs one value.
+// around the path, several paths, functions and "range" are refused, because a metric needs one value.
 const jsonPathForm = "write it as in {$.data.value}"
 
 // These limits bound a path's cost: ".." visits all values, and unions multiply them.

@@ -15,7 +15,7 @@ import (
 
 // kayentaConfig asks Spinnaker's Kayenta to compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison with its ID in Metadata; later requests read the score.
+// starts a comparison and stores the comparison's ID in Metadata. Later requests read the score.
 type kayentaConfig struct {
 	Address                  string            `json:"address" required:"give Kayenta's URL" check:"url"`
 	Application              string            `json:"application" required:"name the application"`
@@ -24,7 +24,7 @@ type kayentaConfig struct {
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
-	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // the name in Argo Rollouts' docs
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // the same field under as in Argo Rollouts' docs
 	Scopes                   []kayentaScope    `json:"scopes"`
 	Lookback                 bool              `json:"lookback,omitempty"` // compare from the run's start
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // newRelicConfig runs an NRQL query on New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). One row gives a mapping, several a
-// list, none nil. The account and key are in a Secret in gitrollout's namespace.
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping for one
+// row, a list for several rows, and nil for none. The account and key are in a Secret in gitrollout's namespace.
 type newRelicConfig struct {
 	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default newrelic
 	Query   string `json:"query" required:"write the NRQL query"`

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A comparison, if any, decides what becomes of a vector or matrix.
-// Values may be NaN or infinite.
+// promValue parses a response of Prometheus or Loki. If c is not nil, the kind of comparison determines how series are
+// read. Values may be NaN or infinite.
 func promValue(from string, body []byte, c *analysis.Compare) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
@@ -66,8 +66,9 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". With a label by,
-// the function counts this label's values that have a series above 0. Other series are values, as in promSeries.
+// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If by names a
+// label, the function counts the label's values that have a series above 0. Series without n are values, as in
+// promSeries.
 func promPair(by string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf
@@ -106,7 +107,7 @@ func promPair(by string) func(string, json.RawMessage) (any, error) {
 	}
 }
 
-// pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of": no
+// pairOf returns [bad, all]. A missing "bad" means 0, because a counter at zero has no series. A missing "of" means no
 // requests.
 func pairOf(named map[string]float64) []any {
 	if all, is := named["of"]; is {
@@ -133,8 +134,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns buckets: one series per le, or one native histogram; nil without series. Other labels are
-// refused: several pods would have several series.
+// promHistogram returns buckets, which come from one series per le or from one native histogram. Without series, it
+// returns nil. It refuses other labels, with which several pods would have several series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {
@@ -159,7 +160,7 @@ func promHistogram(from string, raw json.RawMessage) (any, error) {
 }
 
 // promNative parses a native histogram: [1700000000, {"count": "5", "buckets": [[0, "1", "2", "5"]]}]. A bucket has a
-// rule, lower and upper bound, and its requests, never 0.
+// boundary rule, a lower bound, an upper bound, and a number of requests above 0.
 func promNative(from string, raw json.RawMessage) (any, error) {
 	var sample [2]json.RawMessage
 	var found struct {

@@ -15,7 +15,7 @@ import (
 // Request holds a measurement's input.
 type Request struct {
 	Kind      string
-	Config    map[string]any // with all arguments
+	Config    map[string]any // all arguments are filled in
 	Namespace string         // namespace of the Rollout, its Jobs and Secrets
 	ID        string         // measurement's ID; a Job is created once per ID
 
@@ -103,7 +103,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns a measurement's limit, 0 for an invalid configuration.
+// Timeout returns a measurement's time limit, or 0 for an invalid configuration.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop deletes a measurement's Job, if any, even repeatedly.
+// Stop deletes a measurement's Job, if any. Stop can be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

@@ -33,7 +33,8 @@ func (s *session) caller(name string) *call.Caller {
 		Client: s.deps.Client, Secrets: &s.Secrets, Tries: maxTries, Backoff: s.deps.Backoff, Name: name}
 }
 
-// secret reads a Secret and hides its values, of URLs only credentials, in messages. All keys are required.
+// secret reads a Secret, and hides the Secret's values in messages. In a value that is a URL, it hides only
+// credentials. All keys are required.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)
@@ -59,7 +60,7 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
-// unlike is the error for an answer that the service's documentation does not have.
+// unlike returns the error for a response that differs from the service's documentation.
 func unlike(from, what string) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webConfig sends a request to any HTTP service. The result is the value at jsonPath, or the body as text if not JSON.
-// The conditions judge such a text, which always means success in Argo Rollouts.
+// webConfig sends a request to any HTTP service. The result is the value at jsonPath or, if the body is not JSON, the
+// body as a text. Conditions judge such a text; in Argo Rollouts, a text is always a success.
 type webConfig struct {
 	Method         string `json:"method,omitempty"` // GET, POST or PUT; default GET
 	URL            string `json:"url" required:"give the URL to ask" check:"url"`

@@ -15,7 +15,8 @@ import (
 )
 
 // webhookConfig calls a Flagger webhook, such as a gate or load test (https://docs.flagger.app/usage/webhooks). It
-// posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts lacks it.
+// posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts lacks this
+// provider.
 type webhookConfig struct {
 	URL      string            `json:"url" required:"give the URL that is posted to" check:"url"`
 	Type     string            `json:"type,omitempty"`                     // default rollout
@@ -27,7 +28,8 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes has each type's phases after 2xx and other statuses. A closed gate may open later.
+// webhookTypes has each type's phases after status 2xx (accepted) and other statuses (refused). A refusing gate keeps
+// the measurement running, because the gate may open later.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -84,7 +86,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict excludes redirects and proxies' errors.
+// webhookVerdict reports whether a status is the webhook's verdict, and not a redirect or a proxy's error.
 func webhookVerdict(status int) bool {
 	return status/100 != 3 && !slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)

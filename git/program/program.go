@@ -25,7 +25,8 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of "origin", or else the working copy's path, or else "".
+// Repository returns the URL of the remote "origin". Without this remote, it returns the working copy's path, and
+// outside of a working copy "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -53,7 +54,8 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base. If none is found, such as in a shallow working copy, it returns tip.
+// Parted returns the merge base of tip and other. If git finds none, such as in a shallow working copy, Parted returns
+// tip.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id

@@ -18,7 +18,7 @@ type signed struct {
 	when      time.Time
 }
 
-// split separates a commit into its signature (gpgsig) and the signed content, without other headers gpgsig*. It
+// split separates a commit into its signature (gpgsig) and the signed content, which excludes all headers gpgsig*. It
 // refuses two signatures, because programs may verify different signatures.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))

@@ -21,7 +21,7 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses the output of gpg --armor --export, without private or revoked keys. Its errors name file.
+// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Its errors name file.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// File is a file to read. Errors begin with its Purpose. Without a file, Name is "".
+// File is a file to read. Errors begin with its Purpose. If Name is "", there is no file.
 type File struct{ Purpose, Name string }
 
 // Parsed is the parsed content of files that may change. It is safe for concurrent use.

@@ -111,7 +111,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns a token that is valid for nine minutes. It begins a minute ago, because clocks differ.
+// jwt returns a token that is valid for nine minutes. Its start is a minute in the past, because clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {

@@ -74,8 +74,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2, the greeting lists the refs, so each fetch needs a new greeting. In a push, the server
-		// compares ids.
+		// Before version 2, the greeting lists the refs, so each fetch needs a new greeting. A push can reuse a
+		// greeting, because the server compares the old ids.
 		if greet.V2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.Refs = nil

@@ -36,7 +36,7 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object, and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. If the id is unknown, it is zero: the file was not sent, or its
+	// Omit records a file that is too large to store. The id is zero if the server did not send the file, or the file's
 	// base was omitted.
 	Omit(id plumbing.Hash)
 }
@@ -157,14 +157,14 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read lets the scanner check the length in the header.
+// read returns an object's data. The scanner checks the data against the length in the header.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content grows to the declared length only when needed.
+// content collects an object's data. A large object gets memory of the declared length only when much data has arrived.
 type content struct {
 	data   []byte
 	length int

@@ -152,7 +152,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether the server supports atomic pushes.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches whose id in refs is not their Old. If refs is nil, it lists none.
+// Moved lists the branches whose id in refs differs from the command's Old. If refs is nil, it lists none.
 func Moved(refs map[string]string, commands []Command) (moved []string) {
 	for _, c := range commands {
 		if refs != nil && plumbing.NewHash(refs[string(c.Ref)]) != c.Old {

@@ -122,7 +122,7 @@ func (r Remote) IsBeside(o Remote) bool {
 	return r.scheme == o.scheme && r.host == o.host && r.user == o.user
 }
 
-// loopback reports this machine, to which unencrypted connections are safe.
+// loopback reports whether the host is this machine, to which unencrypted connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -139,7 +139,7 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// net/url takes the text of a password before a slash for a port.
+// If a password contains a slash, net/url reads the text before the slash as a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)
@@ -195,7 +195,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function that returns the default credential for a forge's API: Git's or the URL's. It calls Refresh.
+// Token returns a function that returns the credential for a forge's API, if no other is set: the password for Git or
+// in the URL. If Refresh is set, the function calls Refresh.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

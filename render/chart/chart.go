@@ -1,6 +1,6 @@
 // Package chart renders Helm charts as "helm template" does, without cluster, environment, network or file system.
-// Except with Drawn, clock and random numbers are constants, and Rendered lists their uses. Callers limit memory and
-// time.
+// Except with Drawn, the time and random values are constants, and Rendered.ByChance lists the objects that depend on
+// them. Callers limit memory and time.
 package chart
 
 import (

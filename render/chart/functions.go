@@ -88,7 +88,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists functions that Drawn also replaces.
+// withoutChance lists the functions that even Drawn replaces.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns constant times that differ in every field.
@@ -181,7 +181,8 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests to set the values in the templates' lines that call random functions. The file source comes first.
+// fix suggests to set the values that the templates name in lines with calls of random functions. If the file source
+// names values, fix suggests only these.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

@@ -37,7 +37,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// CheckAuthor is Check for the rules about a commit's author: "Name <address>".
+// CheckAuthor checks only the rules about a commit's author, whose form is "Name <address>".
 func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
 	project, _ := p.ProjectOf(r.App.Name)
 	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {
@@ -258,7 +258,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // the workload's replicas are unknown, and may be scale.Replicas
+	default: // the workload's replicas are unknown, so scale.Replicas may be all of them
 		return *scale.Replicas, 1
 	}
 }
@@ -280,8 +280,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the percentage of users that get the new version first; without a router, of pods. Blue-green, no
-// steps, or a fixed number of pods give 100. Routes for selected users do not count.
+// FirstWeight returns the percentage of users that get the new version first or, without a router, the percentage of
+// pods. It returns 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users do not count.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -311,8 +311,8 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the sum of the steps' durations. A step without a fixed duration counts as open or, if shorter, its
-// timeout.
+// lasting returns the sum of the steps' durations. For a step without a fixed duration, it adds open or, if shorter,
+// the step's timeout.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -329,7 +329,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is the assumed duration of a step without an end. It suffices for metrics to fail.
+// week is the assumed duration of a step that has no end. A week is long enough for any metric to fail.
 const week = 7 * 24 * time.Hour
 
 func isAnalysed(s rollout.Spec) bool {

@@ -12,9 +12,9 @@ import (
 
 // maker generates schemas from structs' tags (rollout.Field).
 type maker struct {
-	argo  bool            // for Argo Rollouts
+	argo  bool            // the schema is for Argo Rollouts' documents
 	args  bool            // numbers and durations may be {{args.name}}
-	omit  bool            // a field without omitempty is required
+	omit  bool            // fields without omitempty are required
 	names map[string]node // by tag "names": a field's schema, or schemas by field
 }
 
@@ -96,7 +96,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	s["oneOf"] = one
 }
 
-// list also allows a single element if the slice type has a name.
+// list returns an array's schema. If the slice type has a name, the schema also allows a single element without a list.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()

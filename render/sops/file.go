@@ -69,7 +69,7 @@ func Is(content []byte) bool {
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file, or returns nil. Its errors contain no values.
+// Read parses an encrypted file. If SOPS has not encrypted the file, it returns nil. Errors contain no values.
 func Read(name string, content []byte) (_ *File, err error) {
 	f := &File{}
 	var notes map[string]any
@@ -189,7 +189,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		}
 		return ""
 	}
-	if when, isTime := notes["lastmodified"].(time.Time); isTime { // unquoted
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // YAML parses an unquoted time
 		notes["lastmodified"] = when.Format(time.RFC3339)
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
@@ -225,7 +225,7 @@ func (f *File) note(notes map[string]any) (err error) {
 
 func entries(v any) (all []map[string]any) {
 	list, _ := v.([]any)
-	numbered, _ := v.(map[string]any) // lists from place
+	numbered, _ := v.(map[string]any) // place stores a list as a mapping
 	for i := range len(numbered) {
 		list = append(list, numbered[fmt.Sprint(i)])
 	}

@@ -72,7 +72,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk decrypts the values in order. Without block, it substitutes them.
+// walk decrypts the values in the file's order. If block is nil, it replaces the values with substitutes.
 type walk struct {
 	file  *File
 	block cipher.Block

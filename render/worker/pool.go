@@ -20,25 +20,27 @@ import (
 
 // Options configure a Pool.
 type Options struct {
-	// Command returns a worker's command. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
+	// Command returns a worker's command. The program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
 	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
-	// Trouble, if set, gets a stack or output after a build panicked or its worker ended.
+	// Trouble, if set, is called after a build panicked, with the stack, or after its worker ended, with the worker's
+	// output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. Each app has at most one, so that no app can occupy all.
+// Pool is a render.Builder that starts workers on demand. Each app has at most one worker, so that no app can occupy
+// all workers.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool
-	asked  map[string][]string // by app: paths that the next build gets unrequested
+	asked  map[string][]string // by app: paths that the next build gets without a request
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends workers after Idle
@@ -167,7 +169,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // no idle worker has this limit
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // idle workers have other memory limits
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

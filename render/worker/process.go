@@ -55,7 +55,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errors.New("the time is over") // the timer may have killed the worker
+		err = errors.New("the time is over") // the timer has killed the worker, or is about to
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -99,11 +99,12 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the reason of a crash. SIG begins the name of a signal in Go's runtime.
+// fatal matches the reason of a crash. Go's runtime prints a signal as its name, such as SIGSEGV.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime (Go 1.26,
-// newSpanSPMC). The garbage collector may use memory that it did not get. Other nil pointers panic.
+// outOfMemory matches Go's messages about memory and threads. The last alternative is a nil pointer in Go's garbage
+// collector, which does not check whether it got memory (Go 1.26, newSpanSPMC). A nil pointer in other code causes a
+// panic instead.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, without .git. It must not change during use. A file's id is its path.
+// Dir is a folder as a rollout.Tree, without .git. The folder must not change during use. A file's id is its path.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
@@ -99,7 +99,8 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	return e, true
 }
 
-// Hashed is a folder whose files, but not folders, have Git's ids. So a commit's renders can be reused.
+// Hashed is a folder as a rollout.Tree whose files, but not folders, have Git's ids. So renders of a commit with the
+// same files can be reused.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
