@@ -149,7 +149,6 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 	return 2*binomialTail(c.bad, c.all, math.Min(1, share+margin)) >= alpha
 }
 
-// fisher returns the hypergeometric probability of at least c.bad bad requests.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }

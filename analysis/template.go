@@ -229,7 +229,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(declared)) { // the error always names the same argument
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		a := declared[name]
 		plain, isPlain := given.Plain[name]
 		secret, isSecret := given.Secrets[name]

@@ -167,8 +167,6 @@ func checkVersions(m *Metric) error {
 		"is the same for both versions, so compare would compare a version with itself")
 }
 
-// checkPair checks queries named bad and of. A comparison needs both. Without a comparison, two Datadog queries need a
-// formula.
 func checkPair(m *Metric) error {
 	queries, _ := m.Config["queries"].(map[string]any)
 	listed, _ := m.Config["metricDataQueries"].([]any)

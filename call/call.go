@@ -26,7 +26,7 @@ type Caller struct {
 	Secrets *Secrets                         // texts that no error contains
 	Most    int64                            // maximum bytes of a response; default 1 MiB
 	Tries   int                              // maximum attempts; default 1
-	Backoff time.Duration                    // first pause, then doubled; default 250ms
+	Backoff time.Duration                    // pause before the first retry, then doubled; default 250ms
 	Name    string                           // server in errors; default "the server"
 }
 
@@ -35,7 +35,7 @@ type Request struct {
 	Method string
 	Base   string      // address from a configuration or Secret; errors show only scheme and host
 	Path   string      // shown in errors
-	Query  url.Values  // added to Base's
+	Query  url.Values  // added to the query of Base
 	Header http.Header // errors show only plainHeaders' values
 	Body   []byte
 	Type   string // Content-Type
@@ -61,7 +61,7 @@ type Error struct {
 	Header  http.Header   // of the response
 	Message string        // one line without credentials, up to MaxMessage characters
 	After   time.Duration // the pause that the server requests, up to an hour
-	Passes  bool          // transient, so retry
+	Passes  bool          // the error is transient, so a retry can succeed
 	undone  bool          // the server certainly did not process the request
 	cause   error
 }
@@ -96,7 +96,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // err is more precise than the context's error
+			return Answer{}, err
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2

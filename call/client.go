@@ -14,7 +14,7 @@ func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin returns Clients that connect only within r, for users' URLs.
+// ClientsWithin is like Clients, but its clients connect only to addresses that r allows. Use them for URLs from users.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
@@ -31,7 +31,7 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// A user may disable the verification for one server.
+			// A user may disable verification in the settings of one server.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}

@@ -34,7 +34,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer omits addresses and ports, because these vary.
+// noAnswer returns the error of a request without a response. It omits addresses and ports, because these vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -72,7 +72,7 @@ func Pause(header http.Header) time.Duration {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
 		return time.Duration(min(seconds, maxBreak.Seconds()) * float64(time.Second))
 	}
-	until, _ := http.ParseTime(text) // zero if text is not a date
+	until, _ := http.ParseTime(text)
 	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
 		return min(max(until.Sub(sent), 0), maxBreak)
 	}
@@ -86,7 +86,7 @@ func (s *Secrets) Reason(body []byte) string {
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // omits HTML pages
+		text = trimmed // an HTML page contains no message
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is in bytes. If shorter texts were hidden, messages would be unreadable.
+// minSecret is in bytes. Hiding shorter texts would make messages unreadable.
 const minSecret = 4
 
 // Secrets holds texts that no error or message may contain.
@@ -68,7 +68,6 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders lists the headers whose values errors may show.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
 // Scrub replaces hidden texts by ***, longest first, because one may contain another.

@@ -57,7 +57,6 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns a directory's entries. If e is not a directory, side sets leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

@@ -175,7 +175,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 		switch {
 		case w.seen[s.commit.ID]:
 			return "", fmt.Errorf("%w: commit %s", ErrUnapproved, s.commit.Short())
-		case len(w.seen) > 20*maxDepth: // with merges, each depth has several commits
+		case len(w.seen) > 20*maxDepth:
 			return "", errShallow
 		}
 		w.seen[s.commit.ID] = true

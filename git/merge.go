@@ -49,7 +49,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 				return m, err
 			}
 		default:
-			m.Clean = false // a link or submodule, which gitrollout never proposes
+			m.Clean = false
 		}
 		now, _, err := target.Lookup(c.Path)
 		if err != nil {

@@ -25,12 +25,12 @@ type mirror struct {
 	policyRef string           // short name, or ""
 	branch    string           // short name; "" until the server sent its default
 	store     *store
-	live      int64                             // size of the store after renew
-	downloads int                               // number in progress
-	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
-	arrived   int                               // successful pushes
-	pushed    map[string]pushed                 // by branch; the last lookup may not show these pushes
-	uses      int                               // reads of commits that are not heads
+	live      int64             // size of the store after renew
+	downloads int               // number in progress
+	heads     rollout.Heads     // latest known; Main is "" before the first Fetch
+	arrived   int               // successful pushes
+	pushed    map[string]pushed // by branch; the last lookup may not show these pushes
+	uses      int
 	recent    map[plumbing.Hash]int             // by commit: the value of uses at the last read
 	gone      map[plumbing.Hash]string          // by missing commit: heads.Main when the server lacked it
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents

@@ -20,10 +20,10 @@ import (
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	omitted map[plumbing.Hash]bool // files that are too large to keep
-	lost    bool                   // a download omitted files with unknown ids
-	size    int64                  // bytes, with overhead
-	under   *store                 // has objects that this store lacks; may be nil
+	omitted map[plumbing.Hash]bool
+	lost    bool   // a download omitted files with unknown ids
+	size    int64  // bytes, with overhead
+	under   *store // has objects that this store lacks; may be nil
 }
 
 // stored is an object. It is immutable, so stores may share it.
@@ -178,8 +178,7 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that the store has all objects of a commit. It marks complete trees, and skips these later. It detects
-// wrong responses to shallow clients.
+// verify checks that the store has all objects of a commit. It marks complete trees, and skips these later.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -241,7 +240,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // files may be missing after an interrupted download
+	if o := into.get(id); o != nil && o.complete.Load() {
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }

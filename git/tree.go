@@ -120,7 +120,6 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to an entry. If old.Mode is 0, the entry is new. If keep is false, the entry is deleted.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err

@@ -62,7 +62,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				paths[app.Name] = app.Path
 				apps = append(apps, app)
-			case other != app.Path: // with equal paths, the earlier entry applies
+			case other != app.Path:
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -88,7 +88,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // dir contains a wildcard: symlinks there are not reported
+		return nil, err
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -124,7 +124,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 		if err == nil && !is && entry.Directory != nil {
 			var found []string
 			found, err = manifests(tree, dir, *entry.Directory)
-			is = len(found) > 0 || !rollout.IsGlob(entry.Path) // a named folder is an app even without manifests
+			is = len(found) > 0 || !rollout.IsGlob(entry.Path)
 		}
 		if err != nil || !is {
 			return nil, err
@@ -221,7 +221,6 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests limits a folder's entries, for the same reason as mostFolders.
 const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is one entry,

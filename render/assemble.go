@@ -95,7 +95,7 @@ func (a *assembly) take(object rollout.Object) error {
 	case ofOthers[ref.GroupKind()] != "":
 		return a.invalid(ref, "kind", ofOthers[ref.GroupKind()], "%s of %s is for another controller", ref.Kind, ref.Group)
 	case (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
-		(ref.Group == ownGroup || ref.Group == argoGroup): // not applied, so no CRD is needed
+		(ref.Group == ownGroup || ref.Group == argoGroup):
 		t, err := analysis.ParseTemplate(ref, object["spec"])
 		a.analysisTemplates = append(a.analysisTemplates, t)
 		return a.blame(err, ref)
@@ -139,7 +139,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		return nil, tooLarge(a.file)
 	}
 	out := a.Render
-	out.App.Sealed = false // Sealed is an option of the render, not a property of the app
+	out.App.Sealed = false
 	out.Files, out.Digest = a.fs.files(), rollout.Digest(raw, 16)
 	return &out, nil
 }

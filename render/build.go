@@ -54,7 +54,6 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// decode reads the objects as JSON, in which scalars have the types that kustomize chose.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -104,7 +103,6 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options forbids plugins, Helm, and files outside of the kustomization.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

@@ -59,8 +59,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error of an object that depends on a random function. Kustomize may have added a prefix or
-// suffix to the object's name.
+// blameChance compares parts of names, because kustomize may have added a prefix or suffix.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {

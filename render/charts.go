@@ -270,7 +270,7 @@ func within(dir string, err error) error {
 
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // kustomize then keeps the namespace that Helm has set
+	if len(in.stack) > 0 {
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -284,7 +284,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // inflate has parsed the text, so the text has only comments
+		return "", nil
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {

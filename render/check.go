@@ -130,7 +130,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
 	if selector[rollout.LabelPodHash] != nil || selector[rollout.LabelRevision] != nil {
-		return nil // checkPins has a better error for this
+		return nil
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
 	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {

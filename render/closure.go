@@ -12,8 +12,8 @@ import (
 // app takes about one lookup per folder. asked means that the build looked up the path itself.
 type closure struct {
 	asked    bool
-	lists    bool   // the build uses all of the folder's content
-	isDir    bool   // only recorded if children or lists is set
+	lists    bool
+	isDir    bool
 	was      string // the found entry's mark, from markOf
 	folder   string
 	name     string     // relative to the parent; short may join several folders

@@ -23,11 +23,10 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 	refuseType(o, other)
 }
 
-const rollingUpdate = "spec.updateStrategy.rollingUpdate" // in a StatefulSet or DaemonSet
+const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
 const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
-// mergeNodes refuses replicas and canary Services, because a node has one pod.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one of its pods", beside: "beside the pod on each node",

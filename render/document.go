@@ -39,8 +39,8 @@ type document struct {
 	ref      rollout.Ref
 	form     specForm
 	workload rollout.Workload
-	inline   bool         // the Deployment is generated from the document's pod template
-	spec     rollout.Spec // mergeInto sets the fields that the workload may also set
+	inline   bool // the Deployment is generated from the document's pod template
+	spec     rollout.Spec
 	analyses []measured
 	alone    []*rollout.Analysis // analyses during which users reach only one version
 	roles    []metadataKey       // podMetadata's keys

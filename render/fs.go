@@ -62,8 +62,8 @@ type treeFS struct {
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path without symlinks
 	total   int
-	refused *rollout.InvalidError // the first refusal
-	failed  error                 // the error of a failed read of the tree
+	refused *rollout.InvalidError
+	failed  error
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, values stay sealed
 	twin      bool                              // true in the second sealed build, which has other substitutes
@@ -118,7 +118,7 @@ func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 		return "", entry, err
 	}
 	if found && (entry.Kind == rollout.File || entry.Kind == rollout.Dir) {
-		return p, entry, nil // Lookup finds no path below a symlink
+		return p, entry, nil
 	}
 	return f.walk(p)
 }

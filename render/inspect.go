@@ -166,7 +166,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // the file is generated, so errors name the folder
+		return path.Clean(dir), k, nil
 	}
 	return found[0], k, nil
 }

@@ -195,7 +195,6 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures a Helm values file. Of duplicate keys, it keeps the last value, as Helm does.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -216,7 +215,7 @@ func objects(doc *kyaml.Node) int {
 }
 
 func copies(doc *kyaml.Node) (n int) {
-	operations, _ := kyaml.NewRNode(doc).Elements() // empty if doc is not a list
+	operations, _ := kyaml.NewRNode(doc).Elements()
 	for _, operation := range operations {
 		if op := operation.Field("op"); op != nil && op.Value.YNode().Value == "copy" {
 			n++

@@ -97,11 +97,10 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object by its Go type, as an API server does.
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
-	minor int // the API server's minor version
+	minor int
 }
 
 func (r *typeReader) readBuiltIn(object rollout.Object) bool {

@@ -77,14 +77,13 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// Kustomize's schema may lack this version. All versions of a kind have the same scope.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[kind] // the scopes that the build's CRDs define
+	namespaced, defined := inBuild[kind]
 	return namespaced || !defined
 }
 

@@ -2,7 +2,6 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// mergeStatefulSet reads the update strategy. A StatefulSet replaces pods one by one, without surge pods.
 func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	inPlace{
 		second: "each pod has a name that no second pod can have", beside: "beside its named pods",

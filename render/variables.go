@@ -178,7 +178,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return value, set
 	})
 	if err != nil {
-		unset = asked // Execute stops at the first unset variable
+		unset = asked
 	}
 	return out, unset, err
 }

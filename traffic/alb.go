@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. With the port name "use-annotation", the name of an Ingress's backend is the
-// name of an action. An annotation defines the action: two Services with weights
+// alb is the AWS Load Balancer Controller. If the port name of an Ingress's backend is "use-annotation", the backend's
+// name is the name of an action. An annotation defines the action: two Services with weights
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
 // from 0 to 999 is a share of the sum (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -37,7 +37,6 @@ type albConfig struct {
 	RootService string `json:"rootService,omitempty" object:"Service"`
 }
 
-// albStickiness keeps users at one Service, with the cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
@@ -142,7 +141,6 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a weighted target group that is neither of the two Services, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -170,8 +168,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// Set the cookie only while both versions get requests, because a cookie also leads to weight 0. The weight becomes
-	// the canary's share of new users.
+	// The cookie is set only while both versions get requests, because a cookie keeps users even at a Service of weight
+	// 0. Meanwhile, the weight is the canary's share of new users.
 	if r.keepsUsers() {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // albConditions converts m, without the path, to conditions, which must all hold
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
-// wildcards * and ?. Case does not matter in headers and query parameters.
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
+// wildcards * and ?. The load balancer ignores case in headers and query parameters.
 func albConditions(m rollout.Match) (all []any) {
 	add := func(field, config string, values ...any) {
 		all = append(all, map[string]any{"field": field, config: map[string]any{"values": values}})
@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// Three values would be needed to check a cookie's start and end, which is too many. An exact value is checked
-		// only at the end (beta=on matches xbeta=on), and a prefix only at the start.
+		// A check of a cookie's start and end would need three values, which is too many. So only the end of an exact
+		// value is checked (beta=on matches xbeta=on), and only the start of a prefix.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -119,10 +119,11 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath has the kind Exact, Prefix (by whole elements), or another kind with wildcards.
+// albPath is a path of the kind Exact, Prefix (by whole elements), or another kind, in which the path can have
+// wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns false if own has wildcards before a final /*.
+// albBoth returns paths that match both own and m. If own has wildcards before a final /*, it returns false.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -163,7 +164,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path gets the requests of f, which is a narrower copy of own.
+// taken reports whether another path of the Ingress would get the requests of f. f is a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {

@@ -11,7 +11,7 @@ import (
 // ambassador is Emissary-ingress, formerly Ambassador. A release creates a copy of a Mapping, and sets the canary's
 // weight in the copy (Mapping.spec.weight, in percent). The original has no weight, and gets the other requests.
 // Matched requests need a copy with more constraints, because such a copy is evaluated first
-// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
+// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need Ambassador 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -48,7 +48,8 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping sets the Service of base, because pingPong swaps the Services.
+// ambassadorMapping sets the Service of the original (base), because pingPong swaps the Services, and generates the
+// copies.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])

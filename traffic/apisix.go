@@ -12,7 +12,8 @@ import (
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum. A release
 // generates ApisixRoutes for matched requests, with copies of the rules. A copy has more conditions and a higher
 // priority. The priority decides between rules with the same path
-// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs 1.5.
+// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs version 1.5
+// of the controller.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
@@ -143,7 +144,6 @@ func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict 
 	return Verdict{Taken: true}
 }
 
-// apisixManaged returns nil if no request can match.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -188,7 +188,8 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// The CRD of version 2 requires a name for a path, which has no effect. Version 1 refuses "".
+		// The CRD of version 2 requires a name even for a path, where the name has no effect. Version 1 refuses an
+		// empty name.
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -227,7 +228,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources intersects addresses with a network. An empty own means all.
+// apisixSources intersects addresses with a network. If own is empty, all addresses are allowed.
 func apisixSources(own []any, network string) (both []any, err error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -39,7 +39,6 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a longer path gets these requests.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, rule := range object.Maps("spec", "rules") {
@@ -145,7 +144,6 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// gatewayOnce refuses a name that occurs twice.
 func gatewayOnce(ref rollout.Ref, place, what string, all []any, form func(string) string) ([]any, error) {
 	seen := map[string]bool{}
 	for _, m := range all {

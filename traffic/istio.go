@@ -32,7 +32,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // if nil, the split is between Services
 }
 
-// istioVirtualService has the routes to split, or none for a single route.
+// istioVirtualService names the routes to split. It may name no route if the VirtualService has only one.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -116,7 +116,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets both subsets' pod label during a release, and removes it afterwards. It returns spec.host.
+// label sets the pod label of both subsets during a release, and removes the label afterwards. It returns spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -259,7 +259,8 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have the same port, and the SNI hosts of r if r has any.
+	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the matches must have the same
+	// hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -297,7 +298,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether a status is about an older generation, which is a string in Istio.
+// isOlder reports whether a status is about an older generation of the object. Istio writes the generation as a string.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

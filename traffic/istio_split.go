@@ -76,7 +76,7 @@ func (t istioTarget) split(o *Objects, section string, routes []any, chosen []in
 func (t istioTarget) weights(section, place string, route map[string]any) error {
 	destinations := list(route["route"])
 	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
-	var kept int64 // sum of the weights of additional subsets
+	var kept int64
 	for i, d := range destinations {
 		destination := mapping(mapping(d)["destination"])
 		weight, _ := number(mapping(d)["weight"])
@@ -133,7 +133,8 @@ func (t istioTarget) destination(route map[string]any, of istioVersion) map[stri
 	return out
 }
 
-// sticks reports whether a cookie is set. It contains the pod hash, so that older cookies do not match.
+// sticks reports whether a cookie is set. The cookie contains the pod hash, so that cookies of earlier releases do not
+// match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }

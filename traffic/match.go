@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "". field is the path of the match field. For a
-// mirror, it is "".
+// Unsupported returns why a router does not support a managed route, or "". field is the path of the unsupported match
+// field, or "" for a mirror.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -37,7 +37,7 @@ func Lacks(kind, setting string) string {
 	return ""
 }
 
-// optional has the settings that some routers lack, and texts about these settings.
+// optional has the settings that some routers lack, and the texts for messages of Lacks.
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",
@@ -74,7 +74,7 @@ func able(f feature, h comparison) string {
 type part struct {
 	feature feature
 	field   string
-	name    string // name of the header, cookie or query parameter; otherwise as in field
+	name    string
 	match   rollout.StringMatch
 }
 
@@ -110,7 +110,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	return exact
 }
 
-// pattern returns a pattern for RE2 and PCRE. The caller must anchor it at both ends.
+// pattern returns a pattern for RE2 and PCRE. The caller must anchor the pattern at both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -182,7 +182,6 @@ func combine(
 	return combined, nil
 }
 
-// numbered returns the name for 0, name-1 for 1 and so on.
 func numbered(name string, n int) string {
 	if n == 0 {
 		return name

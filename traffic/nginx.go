@@ -16,7 +16,7 @@ import (
 // (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
-//   - There is one canary per Service and port, not per path. Other Ingresses to the stable Service are also split.
+//   - There is one canary per Service and port, not per path. Requests of other Ingresses to the Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
 //   - If another path of the host leads to the canary Service, the split ends. So steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
@@ -74,7 +74,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !r.keepsUsers() {
-			// Apply the canary Ingress first, so that users with the cookie stay there.
+			// The canary Ingress is applied first, so that users with the cookie stay at the canary.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -187,7 +187,8 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 }
 
 // stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
-// share of new users. The cookie's name has the pod hash. Git's affinity stays: the effect is equal.
+// share of new users. The cookie's name contains the pod hash. If Git already sets an affinity, stick changes nothing,
+// because the effect is the same.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -204,8 +205,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether one cookie can serve all paths. The Ingress must use one port, and the hosts no other
-// Service, because that Service's cookie would replace this one.
+// nginxAlone reports whether one cookie with the path / suffices. The stable paths must use one port, and their hosts
+// must not lead to another Service, because the other Service's cookie would replace this cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {
@@ -224,8 +225,8 @@ func (c *nginxConfig) prefix() string {
 
 func (c *nginxConfig) key(name string) string { return c.prefix() + "/" + name }
 
-// nginxUsers get the canary at any weight. A canary Ingress matches one header by value or pattern, and one cookie by
-// the value "always". Other cookies need a pattern for the Cookie header.
+// nginxUsers selects the requests that the canary gets at any weight. A canary Ingress can match one header by value or
+// pattern, and one cookie with the value "always". Other cookies need a pattern for the Cookie header.
 type nginxUsers struct {
 	header   string // name, or ""
 	exact    string // value, "" with patterns
@@ -311,7 +312,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches (PCRE), so the pattern is anchored.
+	// The controller searches for the pattern (PCRE), so the pattern is anchored.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -331,7 +332,7 @@ func either(patterns []string) string {
 }
 
 // The controller ignores an annotation with a character outside these sets (parser/validators.go, BasicCharsRegex and
-// IsValidRegex). Without canary-by-header-value, only the header's value "always" would match.
+// IsValidRegex). If it ignored canary-by-header-value, only the header's value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router, described by the paths of its weight fields. Git must have these fields, with 0 for
-// the canary; otherwise, a misspelt path would advance a release without requests. A third weighted backend is not
-// detected.
+// anyObject is any other router, described by the paths of its weight fields. The object in Git must have these fields,
+// and the canary's field must be 0. Otherwise, a release with a misspelt path would advance without requests. A third
+// weighted backend is not detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -44,7 +44,7 @@ type objectEntry struct {
 
 // objectVerify has a path in the status, and the value that means that weights are in force.
 type objectVerify struct {
-	Path  string `json:"path"` // path in the status, such as status.currentStatus
+	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
@@ -210,8 +210,8 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the field of Verify. If there is an observedGeneration in the status or beside the field, it must be
-// current.
+// verify compares the field of Verify. If the status has an observedGeneration, directly or beside the field, the
+// generation must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

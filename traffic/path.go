@@ -45,7 +45,6 @@ func parsePath(s string) (p path, err error) {
 	return p, nil
 }
 
-// parseStep also returns the length of the step in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1

@@ -11,9 +11,9 @@ import (
 
 type shares struct {
 	entries        []any
-	name           string                  // field that names an entry's Service
-	stable, canary int                     // -1 if absent
-	headers        *rollout.HeaderModifier // headers for the canary's entry, or nil
+	name           string // field that names an entry's Service
+	stable, canary int    // index in entries; -1 if absent
+	headers        *rollout.HeaderModifier
 }
 
 // sharesOf finds the Rollout's Services among the entries. is may refuse an entry, and may be nil.
@@ -27,8 +27,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. Errors call the entry what, such as "backend", and suggest a new owner, such as
-// "a rule".
+// alone refuses a third weighted entry. what names the entry in errors, such as "backend". owner is the object to
+// suggest for the entry, such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -7,8 +7,9 @@ import (
 )
 
 // smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
-// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). Unless Git
-// has one, it is generated. An integer weight is a share of the sum.
+// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). If Git has
+// no TrafficSplit, the overlay generates one. A weight is an integer. Its share of all weights' sum is the Service's
+// share of requests.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},

@@ -26,13 +26,13 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is a router's configuration, where possible with Argo Rollouts' fields. A field with the tag object:"Kind"
-// names an object, which kustomize may rename.
+// editor is a router's configuration. Its fields are Argo Rollouts' fields where possible. A field with the tag
+// object:"Kind" names an object, which kustomize may rename.
 type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter reads from an object's status whether the router accepts the object.
+// reporter tells by an object's status whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -51,13 +51,13 @@ const (
 	bySource feature = "source"
 	mirrors  feature = "mirror"
 	anyTotal feature = "maxTrafficWeight" // totals other than 100
-	sticks   feature = "sticky"           // a cookie keeps users on the canary
+	sticks   feature = "sticky"
 	modifies feature = "requestHeaderModifier"
 	weighs   feature = "experiment" // an experiment's templates get a share
-	reports  feature = "verify"     // a status says whether the router accepts objects
+	reports  feature = "verify"
 )
 
-// comparison is a set of comparisons. "can" is for features without comparisons, such as mirrors.
+// comparison is a set of comparisons. A feature without comparisons, such as mirrors, has the value can.
 type comparison uint8
 
 const (

@@ -17,7 +17,7 @@ import (
 // requests get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
 // pkg/server/service/loadbalancer/wrr):
 //
-//   - Traefik ignores an entry with weight 0, even if a user has a cookie for the entry.
+//   - An entry with weight 0 gets no requests, not even from users with a cookie for the entry.
 //   - Without allowEmptyServices, one entry without endpoints breaks the whole TraefikService.
 //   - A sticky cookie also keeps users at the stable version, so the weight is the canary's share of new users.
 var traefik = router{
@@ -113,7 +113,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// The canary may have no pods. See allowEmptyServices above.
+		// The canary may have no pods, and would break the TraefikService without allowEmptyServices.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -121,7 +121,8 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with a new name for each release. A cookie in Git stays, because its effect is the same.
+// stick adds a cookie with a new name for each release. If Git already has a cookie, stick adds none, because the
+// effect is the same.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -194,7 +195,6 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror returns the name of a generated TraefikService, which copies requests to the canary.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")
@@ -221,9 +221,9 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[str
 }
 
 // traefikCopy returns the match and priority for a copy of route own[i] for the managed route k. The highest priority
-// wins. By default, it is the length of the match in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last
-// copy has the original's priority plus 1, and earlier copies have higher priorities. If another route has precedence
-// over the original but not over the copy, the copy's match excludes the other route's requests.
+// wins. The default priority is the length of the match in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority).
+// The last copy has the original's priority plus 1, and earlier copies have higher priorities. If another route has
+// precedence over the original but not over the copy, the copy's match excludes the other route's requests.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -248,7 +248,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule joins the matches by or
+// traefikRule joins the matches with ||
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -260,7 +260,8 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts anchors patterns, because Traefik does not. PathPrefix compares text, not path elements.
+// traefikParts returns the matchers of a match. It anchors patterns, because Traefik does not. Traefik's PathPrefix
+// compares text, not path elements.
 func traefikParts(m rollout.Match) (all []string) {
 	add := func(matcher string, args ...string) {
 		for i, arg := range args {

@@ -40,7 +40,7 @@ func (r Route) cookie() string {
 	return r.Sticky.Cookie + "-" + r.CanaryPods
 }
 
-// keepsUsers reports that a cookie keeps users at a version while both get requests.
+// keepsUsers reports whether a cookie now keeps users at their version.
 func (r Route) keepsUsers() bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
@@ -53,8 +53,8 @@ func (r Route) rest() int {
 	return max(0, rest)
 }
 
-// Parse reads the block of one router in trafficRouting. rename returns an object's name after kustomize, and may be
-// nil. Errors are InvalidErrors with a Field below trafficRouting.
+// Parse reads the block of one router in trafficRouting. rename returns the name that kustomize gave an object. If nil,
+// names stay. Errors are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -148,7 +148,8 @@ type Verdict struct {
 	Text     string // why the routes are not in force
 }
 
-// Verify returns the verdict of the first rejected object, or else of the first object that is not in force yet.
+// Verify returns the verdict of the first rejected object. If no object is rejected, it returns the verdict of the
+// first object that is not in force yet.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -190,7 +191,7 @@ func missing(field string, ref rollout.Ref) error {
 		WithFix("add it to the kustomization")
 }
 
-// Stages returns the Routes between releases and at each step. Pod hashes are fake.
+// Stages returns the Routes between releases and at each step. The pod hashes are placeholders.
 func Stages(spec rollout.Spec) (routes []Route) {
 	c := spec.Canary
 	t := c.Traffic

@@ -91,7 +91,6 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
-// askAWS posts a form. If g is nil, the request is unsigned.
 func askAWS(ctx context.Context, s *session, address string, form url.Values, g *signer) (call.Answer, error) {
 	c := call.Request{Method: http.MethodPost, Base: address, Path: "/", Body: []byte(form.Encode()),
 		Type: "application/x-www-form-urlencoded; charset=utf-8"}
@@ -101,7 +100,6 @@ func askAWS(ctx context.Context, s *session, address string, form url.Values, g 
 	return s.do(ctx, c)
 }
 
-// taken hides the keys in messages, and refuses empty keys.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.ID == "" || k.Secret == "" {
 		return awsKeys{}, errors.New(missing)

@@ -166,7 +166,6 @@ func datadogNewest(body []byte) (any, error) {
 	return nil, nil
 }
 
-// datadogScalar returns the first column's value or, with pair, [bad, all].
 func datadogScalar(body []byte, pair bool) (any, error) {
 	var answered struct {
 		Errors any `json:"errors"`
@@ -198,7 +197,7 @@ func datadogScalar(body []byte, pair bool) (any, error) {
 			return nil, errors.New("the answer of Datadog has other columns than bad and of: remove groups from the queries")
 		}
 		if column.Type == "group" || len(column.Values) == 0 {
-			continue // a column of group names, or empty
+			continue
 		}
 		var value *float64
 		err := call.Decode("Datadog", column.Values[0], &value)

@@ -51,7 +51,7 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 // has tables with annotations, a header and records, or a table with the error of a failed query.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
-	annotations, column := map[string][]string{}, map[string]int(nil) // column: index by label; 0 is the column of the annotations
+	annotations, column := map[string][]string{}, map[string]int(nil) // by label; 0: annotations
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	for {

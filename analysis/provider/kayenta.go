@@ -24,7 +24,7 @@ type kayentaConfig struct {
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
-	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // the same field under as in Argo Rollouts' docs
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // as in Argo Rollouts' docs
 	Scopes                   []kayentaScope    `json:"scopes"`
 	Lookback                 bool              `json:"lookback,omitempty"` // compare from the run's start
 }

@@ -60,7 +60,6 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
-// unlike returns the error for a response that differs from the service's documentation.
 func unlike(from, what string) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }

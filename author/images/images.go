@@ -48,7 +48,8 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and by container. If a name is both, the repository counts.
+// Names returns an app's images by repository and by container. If a repository and a container have the same name, the
+// repository counts.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -89,8 +90,8 @@ type App struct {
 // Edit is a file with a new image. Without a change, Path is "".
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit for another image: one line or, for a new repository, two. It tries places until the edited
-// app's render differs only by the requested images.
+// Set returns the edit for another image. The edit changes one line or, for a new repository, two lines. Set tries
+// places until the edited app's render differs only in the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -174,7 +175,7 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules may rename the field in the last rule, because kustomizations have separate fields for tags and digests.
+// addRules may rename the field of a version, because kustomizations have separate fields for tags and digests.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -216,8 +217,8 @@ var (
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places in all files that the app reads. Only the first places are tried: near a word such as
-// "image", then each file's first place.
+// places returns the places in all files that the app reads. Places near a word such as "image" and the first places of
+// each file come first, because Set tries only the first places.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)
@@ -311,7 +312,7 @@ func (a *App) barred(file, content string) (why string, err error) {
 		sources, _ := rollout.ParseVendor(by, data) // "gitrollout vendor" reports errors
 		for _, s := range sources {
 			into := path.Join(dir, s.Into) + "/"
-			if s.Chart != nil { // the folder's name may end with the version
+			if s.Chart != nil {
 				into += s.Chart.Name
 			}
 			if strings.HasPrefix(file, into) {

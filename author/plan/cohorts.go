@@ -13,7 +13,7 @@ type Cohort struct {
 	Number int       `json:"number"`
 	Of     int       `json:"of"`
 	Apps   []string  `json:"apps"`
-	Begins time.Time `json:"begins"` // the earliest begin, if nothing else delays the cohorts
+	Begins time.Time `json:"begins"` // earliest time; other delays are not known
 	takes  Span
 }
 

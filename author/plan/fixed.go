@@ -55,7 +55,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []N
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's first ordinal, because pods are then replaced at any step.
+// renumbered notes a change of a StatefulSet's first ordinal, because the controller then replaces pods at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
 	from, to := first(was), first(now)
@@ -70,14 +70,15 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset has the API server's defaults of immutable fields (apps, batch, core, storage), except for computed defaults.
+// unset has the API server's default of each immutable field (apps, batch, core, storage). It omits fields whose
+// default the API server computes.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
 func at(o rollout.Object, field string) (any, bool) {
-	// false: only the API server knows the value.
+	// If the result is false, only the API server knows the value.
 	v, ok := rollout.In(o, field), true
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {
 		v, ok = unset[field]
@@ -85,7 +86,6 @@ func at(o rollout.Object, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce notes new keys of create-only Secrets. If the Secret exists in the cluster, it does not get these keys.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

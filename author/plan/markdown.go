@@ -11,7 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is the maximum number of bytes (GitHub allows 65,536). A longer comment gets no diffs.
+// MarkdownLimit is the maximum number of bytes (GitHub allows 65,536). If a comment would be longer, Markdown omits the
+// diffs.
 const MarkdownLimit = 60_000
 
 // Mark is the first line of a plan's comment. With it, a CI job finds an earlier comment.
@@ -67,7 +68,7 @@ func headline(p Plan) string {
 		change := a.Change
 		isStaged := func(w Workload) bool { return w.Staged }
 		if change == Release && !slices.ContainsFunc(a.Workloads, isStaged) {
-			change = Fast // a release without Rollouts has no steps
+			change = Fast
 		}
 		by[change]++
 	}

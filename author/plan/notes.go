@@ -141,7 +141,6 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace notes a workload that replaces pods in place, unless a step protects users.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -174,7 +173,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 
 // sharedData notes a changed ConfigMap or Secret whose name is the same in both versions' pods.
 func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
-	users := map[bool][]string{} // by whether they mount it
+	users := map[bool][]string{} // by whether they mount the object as a volume
 	for _, o := range c.in.Head.Render.Objects {
 		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks notes these
 			continue

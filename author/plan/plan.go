@@ -20,7 +20,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // assumed time of the push
-	// State tells where the stable version is from (the state branch or the commit Base), and why.
+	// State names the source of the stable version (the state branch or the commit Base), and the reason.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -55,7 +55,7 @@ type App struct {
 	Enters    time.Time              `json:"enters,omitzero"`   // earliest entry into the cluster's stage, from Order
 	Begins    time.Time              `json:"begins,omitzero"`   // earliest begin; zero if begin or end is unknown
 	Ends      time.Time              `json:"ends,omitzero"`     // earliest end; zero if unknown
-	AtLeast   Span                   `json:"atLeast,omitempty"` // the slowest workload's, without windows and promotions
+	AtLeast   Span                   `json:"atLeast,omitempty"` // without release windows and promotions
 	Gates     int                    `json:"gates,omitempty"`   // required promotions
 }
 
@@ -168,7 +168,7 @@ func serving(in Input) rollout.Hash {
 }
 
 // standing returns each workload's stable hash if the change adds a workload's first Rollout, and otherwise nil. The
-// first Rollout's hash is computed from Base.
+// hash of a workload that gets its first Rollout is computed from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -194,7 +194,8 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether w is a workload only because of a Rollout. Without the Rollout, no record has a hash of w.
+// byDocument reports whether gitrollout treats w as a workload only because a Rollout names w. Without the Rollout, no
+// record has a hash of w.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is

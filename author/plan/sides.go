@@ -132,14 +132,13 @@ func (s *Sides) Plan(name string) (app App, changed bool, err error) {
 	if !changed || in.Head.Render == nil || s.strict == nil {
 		return app, changed, nil
 	}
-	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // only a note: the app is not held
+	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // a note, because the app is not held
 		app.Notes = slices.Insert(app.Notes, 0, Note{Level: Refused, Code: "Schema", Message: err.Error()})
 		err = nil
 	}
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted adds to the summary of a first deployment whether the workloads would be adopted. It needs Runs.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil

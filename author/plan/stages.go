@@ -11,9 +11,9 @@ import (
 
 var never = time.Unix(1<<40, 0)
 
-// Order sorts plans by stage, first clusters without a stage, and adds the stages to times and summaries. An app waits
-// for its release and soak in the stage before and, by maxUpdate, in its own stage. Versions that served before do not
-// wait.
+// Order sorts plans by stage, and adds the stages to times and summaries. Clusters without a stage come first. An app
+// waits for its release and soak in the stage before and, if maxUpdate requires this, in clusters of its own stage.
+// Versions that served before do not wait.
 func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
@@ -25,7 +25,7 @@ func Order(all []Plan, f *rollout.Fleet) {
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {
-			var ends []time.Time // of the soaks in clusters with lower ranks; clusters without the change are done
+			var ends []time.Time // of the soaks in clusters with lower ranks; clusters without the change need no soak
 			for rank, cluster := range s.Ranked(app) {
 				p := at[cluster]
 				if p.app == nil {
@@ -92,7 +92,6 @@ func (a *App) enter(text string, s rollout.Stage, now, enters time.Time) time.Ti
 	return end
 }
 
-// delay makes an app's times no earlier than the entry into the stage, or unknown.
 func (a *App) delay(enters time.Time) {
 	later := func(t *time.Time, least time.Time) {
 		if *t = rollout.Later(*t, least); enters.IsZero() {

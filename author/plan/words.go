@@ -28,7 +28,7 @@ func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns the number of pods and, unless it is the manifest, the source of the number.
+// Sizing returns the number of pods. If the number is not from the manifest, Sizing adds the source.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {

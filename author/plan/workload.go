@@ -12,19 +12,19 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen or rollingUpdate (without steps). Unless Staged is set, it is the manifest's
-	// strategy.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is not set, Strategy is the strategy in
+	// the manifest.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized names the source of Replicas. For the manifest, it is "".
+	// Sized names the source of Replicas, or is "" if the source is the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests, not of pods
 	Full   int     `json:"full,omitempty"`   // the weight that means all requests
 	Stages []Stage `json:"stages,omitempty"`
 
 	Watch   Span `json:"watch,omitempty"`   // how long analyses can roll back after the release
-	WayBack Span `json:"wayBack,omitempty"` // the longest such rollback, if pods become ready in time
+	WayBack Span `json:"wayBack,omitempty"` // the longest duration of such a rollback, if pods become ready in time
 }
 
 // Name returns NAMESPACE/NAME.
@@ -71,8 +71,8 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// runs returns the recorded analyses and, if no release runs, an analysis of the present traffic. The metrics are from
-// the base, because a pull request must not choose where plan connects to.
+// runs returns the recorded analyses and, if no release runs, an analysis of the present traffic. It uses the base's
+// metrics, because a pull request must not choose the servers that plan connects to.
 func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	if in.State != nil {
 		runs = slices.Clip(in.State.Analyses)
@@ -85,7 +85,8 @@ func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	return runs
 }
 
-// Detections returns the differences that an app's comparisons detect, without a record. traffic is like Sides.Traffic.
+// Detections returns the differences that an app's comparisons detect. It uses no state record. traffic is like
+// Sides.Traffic.
 func Detections(r *rollout.Render, traffic func(rollout.Spec) rollout.AnalysisRun) (all []strategies.Detection) {
 	in := Input{Traffic: traffic, Base: Side{Render: r}}
 	for _, spec := range r.Specs {

@@ -28,7 +28,7 @@ type brought struct {
 }
 
 func (s *Survey) vendored(name string, data []byte) {
-	// "gitrollout vendor" reports errors.
+	// "gitrollout vendor" reports the errors.
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
 		if v.Chart != nil {
@@ -38,8 +38,8 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// HelmReleases in files lack kustomizations' patches, so the kustomizations are built.
-	of := map[string]bool{} // folders of kustomizations, and folders or files that kustomizations use
+	// Kustomizations can patch HelmReleases, so the kustomizations are built.
+	of := map[string]bool{}
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,6 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// A kustomization with Argo CD's or Flux's objects is no app, so its workloads are reported.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +79,6 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux skips kustomizations that only other kustomizations use.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -175,7 +173,7 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
-	if repo != "" && name == "" { // an OCIRepository's address ends with the name
+	if repo != "" && name == "" {
 		repo, name = path.Dir(repo), path.Base(repo)
 		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir removed a slash
 	}

@@ -20,7 +20,7 @@ import (
 
 // Given is an entry for a folder that Argo CD or Flux deploys.
 type Given struct {
-	File  string // with the Argo CD or Flux object
+	File  string // the file with the Argo CD or Flux object
 	Entry        // without Needs
 	Lost  []string
 
@@ -28,15 +28,15 @@ type Given struct {
 	release   bool // a HelmRelease
 	as        string
 	object    string
-	cluster   string     // the destination's name and address
+	cluster   string     // the name and address of the destination
 	of        sourceRef  // the Flux source object with the folder
 	chart     *elsewhere // an external chart; nil for a folder of the repository
-	files     []string   // value files, relative to the chart or, with a leading /, to the root
+	files     []string   // value files, relative to the chart; with a leading /, to the root
 }
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // the default is the folder's name
+		g.Name = ""
 	}
 	if g.Helm == nil {
 		return
@@ -91,7 +91,7 @@ func applicationIn(file, text string) (all []Given) {
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
-			if !strings.Contains(source.RepoURL, "://") { // Argo CD's registries have no scheme
+			if !strings.Contains(source.RepoURL, "://") { // Argo CD's address of a registry has no scheme
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
@@ -121,7 +121,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // the root of another source, probably of this repository
+		case strings.HasPrefix(ref, "$"):
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -190,7 +190,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables adds to Lost each source of variables except a ConfigMap with one file for env.
+// variables keeps inline values and each ConfigMap with one file for env. Other sources are added to Lost.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -221,7 +221,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // the key is in a cloud service
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "")
 	return g, true
 }
 
@@ -236,7 +236,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	}
 	g = Given{File: file, object: o.Metadata.Name, release: true,
 		Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
-	of := "/" // relative to the root
+	of := "/" // relative to the repository's root
 	switch {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
@@ -248,7 +248,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // Flux's default has the targetNamespace as a prefix
+	name := o.Metadata.Name // the default release name in Flux begins with the targetNamespace
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -262,8 +262,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry copies settings of Argo CD's and Flux's objects into the entries, preferably for env. also has a chart's other
-// releases by folder. notes lists settings without an equivalent.
+// carry copies settings of Argo CD's and Flux's objects into the entries, and prefers objects for env. also has, by
+// chart folder, the entries of the chart's other releases. notes lists settings without an equivalent.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

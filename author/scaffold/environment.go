@@ -18,8 +18,8 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// Folders in markers contain a folder for each environment, such as overlays/prod. Names in generic are too general for
-// an app.
+// Folders named in markers contain a folder for each environment, such as overlays/prod. Names in generic are too
+// general as an app's name.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -27,7 +27,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown are documentation, samples or tests. Below a folder in ofApps, they are apps, such as
+// Folders that match shown are documentation, samples or tests. In a folder of ofApps, such folders are apps, such as
 // apps/docs.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)

@@ -32,7 +32,7 @@ type File struct {
 	Changes bool // the file exists, and lines are added
 }
 
-// Write writes the file below dir. Without Changes, an existing file is an error.
+// Write writes the file below dir. If Changes is not set, an existing file is an error.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -146,7 +146,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollouts and the changed kustomization. told lists the reasons why Deployments get none.
+// Rollouts returns new Rollouts and the changed kustomization. told lists why other Deployments get no Rollout.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -227,7 +227,6 @@ func asLines(text string) string {
 	return strings.Join(append([]string{"resources:"}, rollout.Mapped(k.Resources, render.Quoted)...), "\n- ")
 }
 
-// kustomizationWith returns a zero File for plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)

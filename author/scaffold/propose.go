@@ -24,7 +24,7 @@ type Proposal struct {
 
 	own   string
 	build Builder
-	also  map[string][]Entry // by chart folder: its other releases
+	also  map[string][]Entry // by chart folder: the chart's other releases
 }
 
 // Entry is an entry of the configuration's list apps.
@@ -96,10 +96,10 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // prod-eu is for prod
+	isFor := func(e string) bool { // cluster prod-eu is for environment prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
-	if e, is := rollout.Find(slices.Concat(known, environments), isFor); is { // the name also omits other environments
+	if e, is := rollout.Find(slices.Concat(known, environments), isFor); is {
 		return e
 	}
 	isKnown := func(e string) bool { return slices.Contains(known, e) }
@@ -181,7 +181,8 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Kustomizations come first, so that folders with their output are omitted.
+	// An object belongs to one app. Kustomizations come first, so that folders with a kustomization's output are
+	// omitted.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -248,14 +249,14 @@ func appIn(dir string) (segments []string, last int) {
 
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root, a wildcard would match all folders
+	if app < 0 || len(segments) == 1 {
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf returns "" if the last folder's name is suitable.
+// nameOf returns an app's name, or "" if the last folder's name is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {

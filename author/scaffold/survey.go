@@ -47,7 +47,7 @@ type Kustomization struct {
 	Path      string
 	Component bool     // it cannot be built alone
 	Uses      []string // folders
-	Engine    string   // Flux or Argo CD by its objects; "" for an app
+	Engine    string   // Flux or Argo CD if there are objects of this tool; "" for an app
 }
 
 const (
@@ -253,7 +253,7 @@ func (l *looker) engineObject(file, text, engine string, h head) {
 	}
 }
 
-// roots skips kustomizations that others use, and kustomizations with Flux's or Argo CD's objects.
+// roots returns the kustomizations that can be apps.
 func (s Survey) roots() (roots []string) {
 	used := s.used()
 	for _, deployed := range slices.Concat(s.Flux, s.ArgoCD) {

@@ -59,7 +59,7 @@ func (t *overlaid) ReadDir(name string) (entries []rollout.Entry, err error) {
 	names := t.names(name)
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e rollout.Entry) bool { return names[e.Name] })
 	for first := range names {
-		e, _, _ := t.Lookup(path.Join(name, first)) // cannot fail, because files has the name
+		e, _, _ := t.Lookup(path.Join(name, first))
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b rollout.Entry) int { return strings.Compare(a.Name, b.Name) })

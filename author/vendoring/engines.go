@@ -18,7 +18,7 @@ import (
 
 type engineObject struct {
 	file             string
-	err              error // set if a field has another type
+	err              error
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
 	Spec             struct {
@@ -51,7 +51,6 @@ const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects skips text that is not YAML.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -116,7 +115,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.gitFolder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil: // without a version, because "gitrollout init" writes the folder's name
+	case s.Chart != nil: // the folder's name has no version, because "gitrollout init" writes the name into an entry
 		s.Chart.Flat, s.Into = true, "charts"
 		isThere := func(k rollout.VendorSource) bool {
 			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
@@ -198,7 +197,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application skips sources other than charts, because these are usually in this repository.
+// application returns an Application's charts. It skips other sources, because these are usually in this repository.
 func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
 	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {

@@ -145,7 +145,7 @@ type from struct {
 	known []rollout.VendorSource
 	said  []string
 
-	before int // number of sources before From
+	before int // number of known sources before From
 }
 
 func (f *from) reference(at string, n *kyaml.Node) error {
@@ -164,7 +164,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	if file != nil {
 		repo, ref, below = file[1], file[2], file[3]
 	}
-	top, _, inFolder := strings.Cut(below, "/") // bases often use sibling folders
+	top, _, inFolder := strings.Cut(below, "/") // fetch the whole top folder: bases often use sibling folders
 	switch {
 	case file != nil && !inFolder:
 		top = ""

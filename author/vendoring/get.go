@@ -127,7 +127,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sets *token if the registry requires a token.
+// registry requests a path of an OCI registry. If the registry requires a token, registry gets one and sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {

@@ -61,7 +61,7 @@ func (g *Getter) fetch(
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // as kustomize expects
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize's helmCharts expects this name
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -94,7 +94,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // an invalid range, with which Helm matches nothing
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") {
 		return "", fmt.Errorf("%q is neither a version nor a range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
@@ -253,7 +253,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the version to fetch. "+" in versions is "_" in tags.
+// tagged returns the version to fetch. A "+" in a version is written as "_" in the tag.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxBytes   = 20 << 20 // of the unpacked files
+	maxBytes   = 20 << 20 // maximum size of the unpacked files
 	maxEntries = 5000     // files and folders
 	maxPath    = 1000     // bytes
 )

@@ -109,7 +109,6 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver reports folders of chart versions that vendor.lock lacks. A merge may keep such folders.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -139,8 +138,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources and writes vendor.lock. Only the source name may get a newer version; "" means none, and
-// All means all. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources and writes vendor.lock. Only the source with the given name may get a newer version. ""
+// names no source, and All names all sources. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -193,7 +192,7 @@ func (p Pin) names() string {
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may select one version
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may select the same version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}
@@ -238,7 +237,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
 }
 
-// IsIn reports whether the vendor.yaml of one of the folders brings a path.
+// IsIn reports whether a path is vendored by the vendor.yaml of one of the folders.
 func IsIn(dirs []string, name string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		below, err := filepath.Rel(dir, name)
@@ -247,7 +246,7 @@ func IsIn(dirs []string, name string) bool {
 }
 
 func brings(dir, below string) bool {
-	// With an invalid vendor.yaml, no folder is vendored.
+	// If vendor.yaml is invalid, no folder counts as vendored.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false

@@ -111,7 +111,7 @@ func drawChange(tree rollout.Tree, o propose.Change) (string, error) {
 			fmt.Fprintf(&b, "D %s\n", path)
 		case found && !bytes.Equal(old, content):
 			fmt.Fprintf(&b, "M %s\n", path)
-			if o.Again != nil { // the edit is of a user's file
+			if o.Again != nil {
 				_, hunks, _ := bytes.Cut(diff.Diff("", old, path, content), []byte("+++ "+path+"\n"))
 				b.Write(hunks)
 			}

@@ -40,10 +40,10 @@ type replay struct {
 	Commit   string                `json:"commit"`
 	Subject  string                `json:"subject,omitempty"`
 	Started  time.Time             `json:"started"`
-	Outcome  status.Outcome        `json:"outcome"`           // the release's
-	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // the analysis's; absent if not replayed
+	Outcome  status.Outcome        `json:"outcome"`           // of the release
+	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if not replayed
 	At       *time.Time            `json:"at,omitempty"`
-	Message  string                `json:"message,omitempty"` // the verdict's reason, or the reason why there is none
+	Message  string                `json:"message,omitempty"`
 
 	past status.Past
 }
@@ -170,7 +170,6 @@ func (r *replay) steps() (steps []rollout.Progress, ended time.Time) {
 	return steps, *r.past.Ended
 }
 
-// replay runs the analysis with a clock that jumps from measurement to measurement.
 func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollout.Metric) {
 	longest := slices.Max(rollout.Mapped(metrics, func(m rollout.Metric) time.Duration { return m.Interval }))
 	steps, ended := r.steps()
@@ -225,7 +224,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 
 func (b backtest) String() string {
 	var text strings.Builder
-	n := map[[2]bool]int{} // number of releases by [rejected in the replay, rejected then]
+	n := map[[2]bool]int{} // number of releases by [rejected in the replay, rejected in the past]
 	for _, r := range b.Releases {
 		says := cmp.Or(string(r.Verdict), "not replayed")
 		isBad := r.Verdict == analysis.Failed || r.Verdict == analysis.Errored

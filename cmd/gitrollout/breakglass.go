@@ -100,7 +100,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 }
 
 // connect connects to the cluster. With --now, it also reads the clone, and fails if a reconciler holds the Lease. A
-// reconciler without a Lease would make the same decisions.
+// reconciler without a Lease does no harm, because both make the same decisions.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -112,7 +112,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	}
 	const origin = "refs/remotes/origin/"
 	if _, err := program.Says(ctx, "-C", in, "rev-parse", "--verify", "--quiet", origin+o.branch); err == nil {
-		o.refs = origin // a mirror has the branches
+		o.refs = origin // only in a mirror, branches are in refs/heads
 	}
 	if w, err = openWorld(ctx, o, g.streams); err == nil {
 		err = connect(ctx, w, func(string) {}, g.streams)
@@ -152,8 +152,8 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns workloads with a status (waiting at a step), or else workloads that replace pods, or else all. It
-// omits experiments' Deployments, because a rollback deletes these.
+// inFlight returns the app's workloads that wait at a step (with a status). If there are none, it returns the workloads
+// that replace pods, or otherwise all. It omits experiments' Deployments, because a rollback deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
@@ -177,7 +177,7 @@ func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) 
 	return all, nil
 }
 
-// rollBack runs reconciler passes over a clone. They record nothing, so no release can advance.
+// rollBack runs reconciler passes on a clone. The passes record nothing in Git, so no release can advance.
 func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []string) error {
 	ctx, stop := context.WithTimeout(ctx, nowTimeout)
 	defer stop()

@@ -56,7 +56,7 @@ func (s streams) convert(paths []string, check bool) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(".") // writes no file outside
+	root, err := os.OpenRoot(".") // no file outside can be written
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s streams) convert(paths []string, check bool) error {
 			return usagef("%s is not below the current folder", at)
 		}
 		if target, err := filepath.EvalSymlinks(at); err == nil && filepath.IsLocal(target) {
-			at = target // a folder may be vendored
+			at = target // the target may be a vendored folder
 		}
 		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err

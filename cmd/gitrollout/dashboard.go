@@ -164,11 +164,11 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 	if err != nil {
 		return err
 	}
-	if gitAlone, why, has := strings.Cut(w.Note, ": "); has { // may have addresses and paths of this machine
+	if gitAlone, why, has := strings.Cut(w.Note, ": "); has { // why may contain addresses and paths of this machine
 		w.Note = gitAlone
 		_, _ = fmt.Fprintf(s.err, "%s: %s\n", gitAlone, why)
 	}
-	w.Command = func(line string) string { return line } // without this command's flags, as gitrollout run
+	w.Command = func(line string) string { return line } // shown commands omit this command's flags
 	tip, state := w.Tip.Tree.Commit(), w.State.Commit()
 	l, err := w.Listing(ctx, nil, state.When)
 	board := dashboard.NewBoard(w.Cluster, "")
@@ -223,7 +223,7 @@ func replaceExport(dir string, pages map[string][]byte) error {
 	for file, page := range pages {
 		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))
 	}
-	if err = cmp.Or(err, checkExport(dir)); err != nil { // again: reading may have taken minutes
+	if err = cmp.Or(err, checkExport(dir)); err != nil { // check again, because reading may take minutes
 		return err
 	}
 	old := dir + ".old" // a folder that cannot be moved, such as a mount, keeps its files

@@ -121,7 +121,7 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // err is nil, because the session has read the options
+	if options, err := c.source.options(); err == nil {
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g

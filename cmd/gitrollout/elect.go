@@ -20,7 +20,7 @@ import (
 type electOptions struct {
 	elect     bool
 	namespace string
-	// Their defaults are kube-controller-manager's.
+	// These have the defaults of kube-controller-manager.
 	lease, renew, retry time.Duration
 }
 
@@ -33,8 +33,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// identity returns this process's name: the host or pod. With election, the process stops if another takes over. The
-// name then has a random suffix, because replicas may share a host.
+// identity returns a name for this process from the host or pod. With leader election, the name gets a random suffix,
+// because replicas may share a host, and the process stops if another process takes over.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

@@ -26,7 +26,7 @@ const (
 	exitConfig  exitCode = 5
 
 	// "gitrollout status" returns these codes. "once" also returns exitHeld, and "abort --now" exitNotYet. "analysis
-	// run" returns exitNotYet after its time limit, and exitHeld if inconclusive.
+	// run" returns exitNotYet after its time limit, and exitHeld for an inconclusive result.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -67,7 +67,6 @@ func silentIf(failed bool, code exitCode) error {
 	return &failure{code: code}
 }
 
-// codeOf returns the same code for errors that need the same reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var refused *cluster.Error

@@ -111,7 +111,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	l = c.filter.Apply(l)
 	single := len(c.args) == 1
 	var data any = l
-	if single && (c.shown != nil || c.output.format != "" && c.output.format != "wide") { // text lacks Sees
+	if single && (c.shown != nil || c.output.format != "" && c.output.format != "wide") {
 		data = status.Seeing()(l.Apps[0])
 	}
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })

@@ -25,8 +25,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Limits of a call: the bytes of the text and of the JSON, because models read both, the time, and the calls at once.
-// Further calls wait.
+// maxAnswer limits a call's bytes of text and bytes of JSON, because models read both. answerWithin limits a call's
+// time. While maxCalls calls run, further calls wait.
 const (
 	maxAnswer    = 100_000
 	answerWithin = 2 * time.Minute
@@ -168,7 +168,7 @@ func shortErrors(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// call runs a tool with its own copies of the flags, which commands complete.
+// call runs a tool with a copy of the global flags, because commands change the flags.
 func (c *mcpCommand) call(ctx context.Context, t tool, in toolInput) (_ *mcp.CallToolResult, data any, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -258,7 +258,7 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 		return errors.New(o.Effect)
 	}
 	if reason := terminal.Clean(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
-		o.Message += "\nReason: " + reason + "\n" // promote, retry and restart write none
+		o.Message += "\nReason: " + reason + "\n" // other verbs write the reason themselves
 	}
 	o.Branch = fmt.Sprintf("%s/%s-%s", rollout.ProposalBranch("propose", w.Cluster, in.App), in.Verb,
 		rollout.ShortID(w.Heads.Main))
@@ -271,11 +271,10 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 	return s.say(said)
 }
 
-// page keeps the first maxAnswer bytes of an output.
 type page struct {
 	mu   sync.Mutex
 	text []byte
-	cut  int // further bytes
+	cut  int // number of omitted bytes
 }
 
 // Write implements io.Writer.

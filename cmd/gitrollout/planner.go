@@ -84,7 +84,8 @@ func (c *planCommand) server(
 	return source.open(ctx, stateBranch, stateRepo)
 }
 
-// record reads a state branch from the server, or else the last fetch. The string names the source.
+// record reads a state branch from the server. If the server fails, record reads the clone's last fetch. The string
+// names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {
@@ -115,8 +116,8 @@ func (c *planCommand) record(
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// traffic measures the requests to a workload's serving pods in the last five minutes with its metrics that compare. If
-// files are not trusted, only the query is used, without address, Secret and header.
+// traffic measures a workload's requests of the last five minutes with the metrics that compare versions. If the files
+// are not trusted, it uses only the queries, without addresses, Secrets and headers.
 func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec,
 	isTrusted bool) rollout.AnalysisRun {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -141,7 +142,7 @@ func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout
 	}
 	for _, p := range t.Run.Metrics {
 		if p.Evidence != nil {
-			p.Evidence.Canary = 0 // these requests are Stable's
+			p.Evidence.Canary = 0 // stable served all these requests
 		} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
 			_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
 		}

@@ -62,7 +62,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // the configuration is invalid, so the apps are unknown
+		return w.Tip.Behind
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is still an app in Git (%s), so its objects would be created again; first remove it from %s",

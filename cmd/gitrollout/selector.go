@@ -81,8 +81,8 @@ func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollou
 	return nil, head.Err
 }
 
-// changes returns the apps' changes, and a note for each app without a change. If a named app refuses, changes fails.
-// With a selector, changes skips the app with a note.
+// changes returns the apps' changes, and a note for each app without a change. If a named app's change is refused,
+// changes fails. With a selector, changes skips the app with a note.
 func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
 	all []propose.Change, notes []string, err error,
 ) {

@@ -23,7 +23,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// resolve completes the flags from the environment, the working copy, and the only cluster if there is only one.
+// resolve completes the flags from the environment and the working copy. If Git has only one cluster, resolve selects
+// this cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	for _, flag := range [][2]string{{" --repo ", o.repo}, {" --cluster ", o.cluster}} {
 		if flag[1] != "" {

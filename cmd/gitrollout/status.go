@@ -172,8 +172,8 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	return c.readable(all, unknown...)
 }
 
-// readable prints a line for each app that cannot be read. Without a selector, or if Git is unreachable, it returns the
-// errors.
+// readable drops the apps that cannot be read, and prints a line for each. Without a selector, or if Git is
+// unreachable, it returns the errors instead.
 func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
 	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)
 	if err := errors.Join(failed...); c.apps.matches == nil || !isOfOneApp(err) {
@@ -210,7 +210,7 @@ func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followe
 	return err
 }
 
-// For several apps, the exit code is the first in worst.
+// For several apps, the exit code is the app's code that comes first in worst.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}

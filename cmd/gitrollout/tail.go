@@ -20,7 +20,8 @@ const (
 	// Git is read changeDelay after a change in the cluster, and at least every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// If a pod becomes part of the followed version, as a promoted canary does, its log starts at most joined ago.
+	// When a known pod joins the followed version, as a promoted canary does, its log is printed from at most joined
+	// ago.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -148,8 +149,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, first selects
-// the lines of runs that have already begun.
+// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, the range first
+// selects the lines of runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -221,7 +222,7 @@ func (t *tailer) followContainer(
 	}
 	wait, run, complete, exists := firstRetry, s.Run, false, true
 	for exists {
-		if s.Run != run { // a new run; some of its lines may be printed already
+		if s.Run != run {
 			wait, run, complete, r = firstRetry, s.Run, false, further()
 		}
 		if run != "" && !complete {

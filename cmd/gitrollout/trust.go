@@ -167,7 +167,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.Commits == "" { // stays empty if git has no such setting
+	if o.keys.Commits == "" {
 		o.keys.Commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()

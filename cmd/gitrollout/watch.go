@@ -20,8 +20,8 @@ import (
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{}  // signals changes in the cluster
-	resized <-chan os.Signal // signals a new size of the terminal
+	changed <-chan struct{} // signals changes in the cluster
+	resized <-chan os.Signal
 
 	screen  terminal.Screen
 	news    terminal.News

@@ -81,7 +81,7 @@ type counters struct {
 // Stats counts operations since Open.
 type Stats struct {
 	Requests                 int64 // HTTP requests, or other connections
-	Lookups, Fetches, Pushes int64 // lookups of refs; downloads and uploads of packs
+	Lookups, Fetches, Pushes int64
 	Sent, Received           int64 // bytes in HTTP bodies or streams
 }
 

@@ -142,7 +142,6 @@ func (u *unpacking) lean(offset int64, data []byte) {
 	u.omit(offset, id)
 }
 
-// isLost reports whether a base's deltas cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -157,7 +156,6 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read returns an object's data. The scanner checks the data against the length in the header.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)

@@ -122,7 +122,7 @@ func (r Remote) IsBeside(o Remote) bool {
 	return r.scheme == o.scheme && r.host == o.host && r.user == o.user
 }
 
-// loopback reports whether the host is this machine, to which unencrypted connections are safe.
+// loopback reports whether unencrypted connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {

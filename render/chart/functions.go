@@ -21,7 +21,7 @@ import (
 
 type functions struct {
 	draw   Draw
-	called map[string]bool // by name, the functions that a template called
+	called map[string]bool
 }
 
 func pick[T any](f *functions, name string, first, second T) T {
@@ -181,8 +181,6 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests to set the values that the templates name in lines with calls of random functions. If the file source
-// names values, fix suggests only these.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

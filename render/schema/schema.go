@@ -19,7 +19,6 @@ import (
 
 type node map[string]any
 
-// own has gitrollout's versions of a Rollout.
 var own = strings.Join(rollout.Versions("Rollout"), " ")
 
 type kind struct {
@@ -114,7 +113,7 @@ func rolloutSchema(version string) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
-	ref := spec["properties"].(node)["workloadRef"].(node) // the configuration can allow kinds of any group
+	ref := spec["properties"].(node)["workloadRef"].(node)
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}

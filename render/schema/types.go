@@ -12,7 +12,7 @@ import (
 
 // maker generates schemas from structs' tags (rollout.Field).
 type maker struct {
-	argo  bool            // the schema is for Argo Rollouts' documents
+	argo  bool
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // fields without omitempty are required
 	names map[string]node // by tag "names": a field's schema, or schemas by field
@@ -89,14 +89,14 @@ func (m *maker) together(s node, f rollout.Field) {
 	}
 	var one []node
 	for _, name := range f.Words("one") {
-		if s["properties"].(node)[name] != nil { // the kind has the field
+		if s["properties"].(node)[name] != nil {
 			one = append(one, node{"required": []string{name}})
 		}
 	}
 	s["oneOf"] = one
 }
 
-// list returns an array's schema. If the slice type has a name, the schema also allows a single element without a list.
+// list also allows a single element, without a list, if the slice type has a name.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()

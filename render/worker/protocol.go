@@ -24,7 +24,7 @@ type order struct {
 	Ahead    []answer // answers to probable requests
 	Answer   *answer
 	Content  []byte // the file
-	TooLarge bool   // the file is too large to send
+	TooLarge bool
 	Failed   bool   // reading the tree failed
 	Key      []byte // data key for Locks, or nil
 	Locked   string // why there is no key
@@ -35,7 +35,7 @@ type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // Folder lists all entries of Path's folder
+	Listed bool
 	Folder []rollout.Entry
 	Files  map[string][]byte // the folder's small files, by id
 }
