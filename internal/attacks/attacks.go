@@ -39,7 +39,7 @@ type Victim struct {
 	Namespace string
 }
 
-// Of returns the attacks of the given app on the cluster and on the victim, by the attack's name.
+// Of returns the attacks of an app on the cluster and on the victim. The key is the attack's name.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {

@@ -2,7 +2,7 @@ package compare
 
 import "strings"
 
-// CheckError reports a failure unless err is an error whose text contains want. If want is "", it reports a failure unless err is nil.
+// CheckError checks that err's text contains want. If want is "", it checks that err is nil.
 func CheckError(t Reporter, name string, err error, want string) {
 	t.Helper()
 	switch {

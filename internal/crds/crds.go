@@ -85,7 +85,7 @@ func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return nil
 }
 
-// await returns when the definition is established and its kind can be listed, some milliseconds later.
+// await returns when the definition is established and its kind can be listed, which is some milliseconds later.
 func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	resource := served(definition)
 	for {

@@ -31,7 +31,7 @@ type Leave struct {
 	Overtaken  bool // a release was promoted fully while another release rolled back
 	Clock      bool // the clocks that measure the waiting times of a release are wrong
 	Broken     bool // the stable version's pods stay broken; a blue-green Service selects these pods until the switch
-	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
+	Lost       bool // the commits of the release were removed from the history, so the release's routes cannot be read
 }
 
 // needsRoom reports whether a release with dynamicStableScale rolls back. Such a rollback may delete pods to which

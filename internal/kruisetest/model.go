@@ -25,9 +25,9 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model has the CloneSet controller's behaviour on which releases depend, without maxSurge and in-place updates.
-// It creates or deletes one pod at a time, and decides as Kruise v1.8 does (calculateDiffsWithExpectation in
-// pkg/controller/cloneset/sync). The field "of" has the paths of the kind's fields.
+// model is a model of the CloneSet controller. It has the behaviour on which releases depend, except maxSurge and
+// in-place updates. It creates or deletes one pod at a time, and decides as Kruise v1.8 does
+// (calculateDiffsWithExpectation in pkg/controller/cloneset/sync). The field "of" has the paths of the kind's fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
@@ -142,7 +142,8 @@ func (m *model) revisions(ctx context.Context, s *set) error {
 	return err
 }
 
-// move creates or deletes at most one pod. Finally, the number of pods is s.replicas, and the number of old pods is s.keep.
+// move creates or deletes at most one pod. Repeated calls bring the number of pods to s.replicas, and the number of old
+// pods to s.keep.
 func (m *model) move(ctx context.Context, s *set) error {
 	all := len(s.fresh) + len(s.old)
 	switch {

@@ -65,7 +65,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
-		// Without this flag, open watches delay the end of the apiserver by a minute.
+		// Without this flag, open watches would delay the end of the apiserver by a minute.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-delay-duration=0s",
 	}

@@ -83,7 +83,8 @@ func (c certificates) create() error {
 	); err != nil {
 		return err
 	}
-	// The authority's certificate is written last: if it exists, ensureCertificates assumes that all files exist.
+	// The authority's certificate is written last, because ensureCertificates takes this file as the sign that all
+	// files exist.
 	return pkiutil.WriteCert(c.dir, authorityName, authority)
 }
 

@@ -65,7 +65,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + certs.path(serviceAccountName+".key"),
 		"--root-ca-file=" + certs.path(authorityName+".crt"),
-		// There is only one controller manager, so no leader is elected. Its metrics are not used.
+		// There is only one controller manager, so no leader election is needed. Nothing reads the metrics.
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--horizontal-pod-autoscaler-sync-period=2s",

@@ -337,8 +337,8 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// timeout returns the timeout of tests: 20 seconds plus ten times the tests' normal duration, but at most
-// t.limit. If three times the normal duration exceeds t.limit, this is the timeout.
+// timeout returns the timeout of tests: 20 seconds plus ten times the tests' normal duration, but at most t.limit. If
+// three times the normal duration exceeds t.limit, the timeout is three times the normal duration.
 func (t tests) timeout(group []test) time.Duration {
 	var took time.Duration
 	for _, x := range group {

@@ -17,7 +17,8 @@ func (r *release) sum(name string) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(data)), err
 }
 
-// writeSums writes the checksums of all other files to checksums.txt, in sha256sum's format. With a key, it signs checksums.txt.
+// writeSums writes the checksums of all other files to checksums.txt, in sha256sum's format. If the release has a key,
+// writeSums signs checksums.txt.
 func (r *release) writeSums(map[platform]string) error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

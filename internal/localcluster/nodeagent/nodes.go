@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// registerNodes creates the configured nodes and makes them Ready. Nodes of an earlier run keep their
-// labels, taints and cordons. The argument logs is the port of the nodes' kubelets.
+// registerNodes creates the configured nodes and makes them Ready. Nodes of an earlier run keep their labels, taints
+// and cordons. The argument logs is the port of all nodes' kubelets.
 func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)
