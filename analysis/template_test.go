@@ -309,7 +309,7 @@ func TestRefused(t *testing.T) {
 		"NegativeCount": {metric("count: -1"), "spec.metrics[0].count: -1 is negative"},
 		"NoSamples":     {metric("minSamples: -1"), "spec.metrics[0].minSamples: -1 is negative"},
 		"FailureLimit":  {metric("failureLimit: -2"), "spec.metrics[0].failureLimit: "},
-		"Undecided":     {metric("interval: 1m, failureLimit: -1"), "spec.metrics[0].failureLimit: is -1, so nothing decides"},
+		"Undecided":     {metric("interval: 1m, failureLimit: -1"), "spec.metrics[0].failureLimit: is -1, which needs a consecutiveSuccessLimit"},
 		"Decided":       {metric("interval: 1m, failureLimit: -1, consecutiveSuccessLimit: 1"), ""},
 		"Never": {metric("interval: 1m, count: 3, failureLimit: 2, consecutiveSuccessLimit: 2"),
 			"spec.metrics[0].count: 3 is less than failureLimit and consecutiveSuccessLimit together"},

@@ -184,7 +184,8 @@ func checkPair(m *Metric) error {
 	case field == "queries" && m.Compare != nil && formula:
 		return wrong("provider.datadog.formula", "remove it", "conflicts with compare")
 	case field != "" && m.Compare != nil && !isPair:
-		return wrong("provider."+m.Provider+"."+field, "name queries so", "are not bad and of, which compare needs")
+		return wrong("provider."+m.Provider+"."+field, "name the queries bad and of",
+			"are not bad and of, which compare needs")
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func checkNumbers(m *Metric) error {
 	case m.FailureLimit < -1:
 		return wrong("failureLimit", "give 0 or more", "%d is less than -1", m.FailureLimit)
 	case m.FailureLimit == -1 && m.ConsecutiveSuccessLimit == 0:
-		return wrong("failureLimit", "give consecutiveSuccessLimit", "is -1, so nothing decides")
+		return wrong("failureLimit", "give consecutiveSuccessLimit", "is -1, which needs a consecutiveSuccessLimit")
 	case m.Count > 0 && m.Count < max(0, m.FailureLimit)+m.ConsecutiveSuccessLimit:
 		return wrong("count", "measure more often, or lower the limits",
 			"%d is less than failureLimit and consecutiveSuccessLimit together", m.Count)

@@ -52,9 +52,9 @@ func redirects(r Request, first *http.Request) func(next *http.Request, via []*h
 		case len(via) > 5:
 			return fmt.Errorf("%w too often", errRedirect)
 		case !same && !bare:
-			return fmt.Errorf("%w to another host, %s; write the address that is redirected to", errRedirect, to)
+			return fmt.Errorf("%w to another host, %s; use this address instead", errRedirect, to)
 		case next.Method != r.Method:
-			return fmt.Errorf("%w to %s; write the address that is redirected to", errRedirect, to)
+			return fmt.Errorf("%w to %s; use this address instead", errRedirect, to)
 		case !same:
 			next.Header.Del("Referer")
 		}

@@ -298,7 +298,7 @@ func TestWarnings(t *testing.T) {
 				"an abort removes the new version's pods while it adds stable pods"},
 		},
 		"stable users on fewer and fewer pods": {"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",
-			[]string{"strategy.canary.stableService sends all its requests to the stable pods, and each weight makes these fewer, " +
+			[]string{"strategy.canary.stableService sends all its requests to the stable pods, whose number falls with each weight, " +
 				"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge"}},
 		"weights that go down":        {"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n", nil},
 		"a stable version that stays": {"  strategy: {canary: {scaling: surge, stableService: web, steps: [{setWeight: 80}]}}\n", nil},

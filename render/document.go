@@ -178,7 +178,7 @@ func (d *document) readDelays(form *canaryForm) {
 	dynamic := c.Traffic != nil && c.DynamicStableScale
 	if dynamic && form.ScaleDownDelaySeconds != nil {
 		d.Fail(canaryPath+".scaleDownDelaySeconds", "leave it out",
-			"is set, but with dynamicStableScale there are no old pods left at that time")
+			"is set, but with dynamicStableScale no old pods are left after the promotion")
 	}
 	if surge && !dynamic {
 		c.AbortScaleDownDelaySeconds = scaleDownDelay
@@ -303,7 +303,8 @@ func (d *document) checkSteps() {
 		names[step.Name] = i
 	}
 	if c.StableService != "" && len(c.Steps) > 0 && c.Traffic == nil && d.spec.Scaling == rollout.InPlace {
-		d.Warn(canaryPath+".stableService", "sends all its requests to the stable pods, and each weight makes these fewer, "+
-			"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge")
+		d.Warn(canaryPath+".stableService", "sends all its requests to the stable pods, whose number falls with each "+
+			"weight, because pods are replaced in place: leave stableService out, so that all pods get requests, or use "+
+			"scaling: surge")
 	}
 }

@@ -43,7 +43,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 		d.mergeNodes(o, own, other)
 	} else {
 		inPlace{
-			second: "the partition stages the only set", beside: "beside the pods that its partition counts",
+			second: "its partition divides the only set of pods", beside: "beside the pods that its partition counts",
 			experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
 			change: "set it in spec.updateStrategy of the " + p.Kind,
 		}.refuse(d, own)

@@ -180,7 +180,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 			return in.invalid(o.Ref(), "metadata.annotations["+rollout.AnnotationSealed+"]", "take it out",
 				"is reserved for gitrollout, and marks objects that are never applied")
 		case none != "" && none != "none":
-			return in.invalid(o.Ref(), annotated, "write none, or take it out", "is %q, but only none is allowed", none)
+			return in.invalid(o.Ref(), annotated, `write "none", or take it out`, `is %q, but only "none" is allowed`, none)
 		case none != "" && o.IsSecret():
 			return in.invalid(o.Ref(), annotated, "take it out", "is on a Secret, so pods would read the encrypted values")
 		case none != "":

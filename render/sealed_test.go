@@ -223,7 +223,7 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 		"two":           {theirs("theirs", none("none")) + "---\n" + theirs("more", none("none")), ""},
 		"one of two":    {theirs("theirs", none("none")) + "---\n" + theirs("more", ""), "gitrollout.dev/decryption: none"},
 		"not annotated": {theirs("theirs", ""), "gitrollout.dev/decryption: none"},
-		"another word":  {theirs("theirs", none("later")), at + `"later", but only none is allowed`},
+		"another word":  {theirs("theirs", none("later")), at + `"later", but only "none" is allowed`},
 		"a Secret": {sopstest.Manifest(t, strings.Replace(secretManifest, "name: db", "name: theirs"+none("none"), 1), key),
 			at + "on a Secret"},
 	} {

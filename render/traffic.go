@@ -25,7 +25,7 @@ func (d *document) readTraffic(form *trafficForm) {
 		name := fmt.Sprintf("%s.managedRoutes[%d].name", trafficPath, i)
 		switch {
 		case m.Name == rollout.MatchRoute || m.Name == "canary":
-			d.Fail(name, "use another name", "%q is the name of something else", m.Name)
+			d.Fail(name, "use another name", "%q is a reserved name", m.Name)
 		case slices.Contains(t.ManagedRoutes, m.Name):
 			d.Fail(name, "list it once", "%q is listed twice", m.Name)
 		}
@@ -36,7 +36,7 @@ func (d *document) readTraffic(form *trafficForm) {
 			d.Fail(trafficPath+".sticky.cookie", "name a shorter one", "%q is not a valid cookie name", s.Cookie)
 		}
 		if s.MaxAge < time.Second {
-			d.Fail(trafficPath+".sticky.maxAge", "write at least 1s", "%s is over at once", s.MaxAge)
+			d.Fail(trafficPath+".sticky.maxAge", "write at least 1s", "%s is too short", s.MaxAge)
 		}
 	}
 	d.readRouters(form)

@@ -140,7 +140,7 @@ func TestHoldsData(t *testing.T) {
 
 func TestForeignText(t *testing.T) {
 	f := rollout.Foreign{Ref: rollout.Ref{Kind: "Deployment", Namespace: "a", Name: "b"}, By: "X", Sign: "the sign"}
-	compare.Check(t, "Deployment a/b is in the hands of X: the sign", f.String())
+	compare.Check(t, "Deployment a/b is managed by X: the sign", f.String())
 	f.Ref.Namespace = ""
-	compare.Check(t, "Deployment b is in the hands of X: the sign", f.String())
+	compare.Check(t, "Deployment b is managed by X: the sign", f.String())
 }

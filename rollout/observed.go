@@ -148,7 +148,7 @@ type Foreign struct {
 	Warns bool   // true: gitrollout adopts the object with a warning, as the tool only applies files
 }
 
-// String returns "Deployment a/b is in the hands of X: the sign".
+// String returns "Deployment a/b is managed by X: the sign".
 func (f Foreign) String() string {
-	return fmt.Sprintf("%s is in the hands of %s: %s", f.Ref.Title(), f.By, f.Sign)
+	return fmt.Sprintf("%s is managed by %s: %s", f.Ref.Title(), f.By, f.Sign)
 }

@@ -181,7 +181,7 @@ func TestAsk(t *testing.T) {
 			"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		"and held if it is not": {unmarked(), "adoptable", "heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
 		"another controller's object is left to it, even with a tool's marks": {unmarked(), "foreign tool",
-			"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
+			"heal foreign", rollout.Pending, "", "ForeignController", "is managed by foreign"},
 		"also if the release is promoted fully": {promotes(unmarked(), false), "foreign",
 			"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
 		"unless people say so": {promotes(unmarked(), true), "foreign", "heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},

@@ -16,7 +16,7 @@ import (
 // (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
-//   - There is one canary per Service and port, not per path. Requests of other Ingresses to the Service are also split.
+//   - There is one canary per Service and port, not per path. Other Ingresses' requests to the Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
 //   - If another path of the host leads to the canary Service, the split ends. So steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
@@ -117,7 +117,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	for _, p := range all {
 		if hosts[p.host] && p.service() == r.Canary {
 			return nil, wrong(ref, p.place(),
-				"leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary).
+				"leads to the canary Service %s, so ingress-nginx would not split the host's other requests", r.Canary).
 				WithFix("remove the path, or let it lead to a separate Service")
 		}
 	}

@@ -73,7 +73,7 @@ func (a authentication) check(service string, headers []header) error {
 	case a.Sigv4 != nil && service == "":
 		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
 	case a.Sigv4 != nil && headerOf(headers).Get("Host") != "":
-		return wrong("headers", "leave Host out: the signature is for the address", "have a Host, and requests are signed")
+		return wrong("headers", "leave Host out", "have a Host, but sigv4 signs for the host of the address")
 	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) &&
 		!strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",

@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		{"web", "{timeoutSeconds: -5}", ".timeoutSeconds", "-5 is negative", "0 or more"},
 		{"web", "{timeoutSeconds: 20s}", ".timeoutSeconds", "must be a whole number", "a whole number, without quotes"},
 		{"prometheus", "{authentication: {sigv4: {}}, headers: [{key: host, value: aps-workspaces.eu-west-1.amazonaws.com}]}",
-			".headers", "have a Host, and requests are signed", "leave Host out"},
+			".headers", "have a Host, but sigv4 signs for the host of the address", "leave Host out"},
 		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", ".authentication.sigv4", "is not possible here", "prometheus and opensearch"},
 
 		{"job", "{spec: ~}", ".spec", "is missing", "spec of a Job"},

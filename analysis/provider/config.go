@@ -123,7 +123,7 @@ func checkURL(field, value string) error {
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return wrong(field, "use 1 to 65535", "%q has a port that is none", shown(value))
+			return wrong(field, "use 1 to 65535", "%q has an invalid port", shown(value))
 		}
 	}
 	return nil

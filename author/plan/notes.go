@@ -44,8 +44,8 @@ func notes(in Input, a App) (all []Note) {
 	for _, w := range a.Workloads {
 		if w.Watch > 0 {
 			all = append(all, Note{Level: Hint, Code: "Watch", Object: w.Workload.Ref().String(), Message: fmt.Sprintf(
-				"after the release, a failed analysis rolls %s back within %s; this rollback takes at most %s, unless pods "+
-					"miss progressDeadlineSeconds", w.Workload.Title(), Short(w.Watch), Short(w.WayBack))})
+				"for %s after the release, a failed analysis rolls %s back; this rollback takes at most %s, unless pods "+
+					"miss progressDeadlineSeconds", Short(w.Watch), w.Workload.Title(), Short(w.WayBack))})
 		}
 	}
 	all = slices.Concat(all, c.changedSteps(a), c.hints(a))
@@ -158,8 +158,8 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
 	case spec.Partition == nil && surge != nil && surge != int64(0) && surge != "0%": // only for a DaemonSet
 		note.Level, note.Code = Hint, "NoSurge"
-		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no " +
-			"pod that serves while its pod is replaced"
+		note.Message += " has a maxSurge, which only the promotion uses: a step deletes a node's pod before the new pod " +
+			"starts, so the node has no serving pod meanwhile"
 		note.Fix = "remove the steps if every node always needs a serving pod"
 	case n == 1:
 		note.Code = "NoCanaryPod"

@@ -165,7 +165,7 @@ the weights that are left. It waits for pods in any case.
 
 --adopt-anyway is for an app that has no record yet and is held as
 ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
-controller, at this version and once.`,
+controller. The approval is only for this version, and is used once.`,
 		Example: `  gitrollout promote shop
   gitrollout promote shop --through 6
   gitrollout promote shop --full
@@ -207,11 +207,12 @@ func newAbort(s streams) *cobra.Command {
 It pushes the app's promotion file to your branch. Git still asks for the
 release afterwards, so the app is Degraded until you revert the commit (there
 will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
-version, or run retry. Where you can, revert the commit instead: that does both.
+version, or run retry. If you can, revert the commit instead: a revert
+rolls the release back, and Git then no longer asks for it.
 
-While Git is away, --break-glass annotates the app's workload in the cluster, with
-your rights there. The reconciler rolls back at once, and records the abort when Git
-answers. The annotation names this attempt at this version: it never starts anything.
+While Git is unreachable, --break-glass annotates the app's workload in the cluster,
+with your rights there. The reconciler rolls back at once, and records the abort when
+Git answers. The annotation can only abort this attempt to release this version.
 
 While no reconciler runs either, --now rolls back from a clone on this machine (the
 current folder, or --repo) that has fetched the release's last step. The annotation
@@ -230,8 +231,8 @@ func newRetry(s streams) *cobra.Command {
 	cmd, _ := newAct(s, &cobra.Command{
 		Use:   "retry APP...",
 		Short: "Try a rejected release again, from its first step",
-		Long: `Try the release that Git asks for and that was rejected once more, from its
-first step.
+		Long: `Try a rejected release again, from its first step. It must still be the version that
+Git asks for.
 
 It pushes the app's promotion file to your branch.`,
 		Example: `  gitrollout retry shop`,

@@ -50,7 +50,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		return g.abort(cmd.Context(), slices.Compact(slices.Sorted(slices.Values(args))), *reason)
 	}
 	cmd.Flags().BoolVar(&g.on, "break-glass", false,
-		"while Git is away: abort by an annotation on the app's workload in the cluster")
+		"while Git is unreachable: abort by an annotation on the app's workload in the cluster")
 	cmd.Flags().BoolVar(&g.now, "now", false,
 		"with --break-glass, while no reconciler runs: roll back from a clone on this machine")
 }

@@ -33,8 +33,8 @@ version of the app's record. An older gitrollout reads only the old version, and
 the apps at a new one. So first upgrade gitrollout in all clusters of the repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
-files that SOPS has signed, and symbolic links. kustomize finds an object only with its
-own version: undo the conversion of a patch of a vendored object.`,
+files that SOPS has signed, and symbolic links. A kustomize patch must have the same
+apiVersion as its object, so undo the conversion of a patch of a vendored object.`,
 		Example: `  gitrollout convert && gitrollout validate
   gitrollout convert --check                     # for CI
   gitrollout convert .gitrollout apps/shop policy.yaml`,

@@ -35,8 +35,8 @@ For each object it asks the API server for the changes of an apply (a dry run), 
 defaults and other controllers' fields are no differences. The values of Secrets are
 never shown.
 
-The right to read objects is enough. Without the right to apply an object, a field
-that Git no longer has is no difference, and another spelling of a value is one.
+The right to read objects is enough. If you may not apply an object, the command does
+not find fields that left Git, and reports values that are only spelled differently.
 
 The exit code is 1 if there are differences, 0 if there are none, and 4 if there are
 none but an object cannot be read.`,

@@ -48,9 +48,9 @@ gitrollout/promote/<cluster>/doctor-<time>, and removes the branch. With --no-pu
 writes nothing at all. It asks the API server for the rights on the cluster
 (SelfSubjectAccessReview), with --as for the rights of another account.
 
-With --rbac it checks nothing: it prints the least rights for the apps in Git and on
-record, and for the accounts that apps are written as, as roles and bindings of --as
-(default: system:serviceaccount:gitrollout:gitrollout).
+With --rbac it checks nothing. It prints roles and bindings with the least rights for
+the apps in Git and on record: for the account of --as (default:
+system:serviceaccount:gitrollout:gitrollout), and for the apps' service accounts.
 
 The exit code is 1 if there is a problem; warnings do not count.`,
 		Example: `  gitrollout doctor

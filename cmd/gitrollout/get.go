@@ -62,12 +62,12 @@ ReplicaSets and pods of each version.
 Without APP it shows every app that is not Healthy in full and the others in a
 line each; -o wide shows all of them, and all of their pods.
 
-It reads Git, and the cluster if that can be reached; the cluster alone if Git
-cannot be. A reconciler's page at http://127.0.0.1:3100 adds measurements that are
+It reads Git and, if it can be reached, the cluster. If Git cannot be reached, it
+reads only the cluster. A reconciler's page at http://127.0.0.1:3100 adds measurements that are
 not in Git yet, if you name an APP. With --server, all data is from that page.
 
-With -w it is drawn in place on a terminal; otherwise a line is printed whenever
-something changed, and with -o wide everything.`,
+With -w, a terminal shows the output in place. Without a terminal, each change prints
+a line or, with -o wide, the whole output.`,
 		Example: `  gitrollout get shop
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,

@@ -22,7 +22,7 @@ measurements and outcome.
   reverted    Git was reverted while it was in flight
   superseded  a newer push took its place
   applied     an app without stages follows a commit
-  recorded    it serves as far back as the record goes
+  recorded    it was stable already in the first record
 
 It reads the commits of the state branch, as many as it takes. -o wide shows each
 transition, each hook and each metric, too.`,

@@ -189,14 +189,14 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_SIGNING_KEY             default of --signing-key
   GITROLLOUT_SIGNING_PASSPHRASE      passphrase of --signing-key
   GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
-  GITROLLOUT_FORGE_URL               where that may go besides Git's own host
+  GITROLLOUT_FORGE_URL               a server besides Git's that may get the token
   GITROLLOUT_WEBHOOK_SECRET          the secret of webhooks, for run and sync
   GITROLLOUT_NOTIFY_…                credentials that notifications name as env
   GITROLLOUT_NOTIFY_DIR              the folder of credentials named as file
   OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP
                                      (default: nowhere; OpenTelemetry's other
                                      OTEL_ variables count, too)
-  GITROLLOUT_OIDC_CLIENT_SECRET      of the dashboard, where people sign in
+  GITROLLOUT_OIDC_CLIENT_SECRET      the dashboard's secret at the identity provider
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of the commits of promote, abort, hold, retry
   GIT_AUTHOR_EMAIL                   and restart (default: user.name and user.email of git)

@@ -58,8 +58,8 @@ the commit at which the branches parted, or the newest commit of --base.
 -o markdown is a comment for a pull request. In a CI job of GitHub, GitLab, Gitea or
 Forgejo, --comment makes it the one comment of the job's pull request, with
 GITROLLOUT_FORGE_TOKEN; where the token may not write, as for a fork's pull request,
-it goes into the job's summary. With --exit-code the exit code is 10
-if an app changes; it is 1 if one cannot be rendered, with or without it.`,
+it goes into the job's summary. The exit code is 1 if an app cannot be
+rendered. With --exit-code, it is 10 if an app changes.`,
 		Example: `  gitrollout plan
   gitrollout plan --base release-2 --cluster prod-eu
   gitrollout plan --head HEAD --base origin/main -o markdown > comment.md`,

@@ -28,8 +28,8 @@ func newRender(s streams) *cobra.Command {
 
 With --with-state it prints exactly the objects that should be in the cluster
 now: the objects of the app's commit, with the release's progress laid over
-them. While a release is in flight that depends on pod counts, which are read from
-the cluster.`,
+them. While a release is in flight, these objects depend on pod counts, which are read
+from the cluster.`,
 		Example: `  gitrollout render shop
   gitrollout render shop --commit HEAD~3
   gitrollout render shop --with-state | kubectl diff --server-side -f -`,

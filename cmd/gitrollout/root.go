@@ -55,12 +55,16 @@ step, and writes each step back to Git.
   push to release, merge to promote, revert to roll back
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
-commands only read Git and the cluster, except promote, abort, hold, retry and
-restart, which push one small file to your branch, set image, which pushes a changed
-line, undo and mcp, which push proposals to merge, state, which mends the record,
-remove, which deletes the objects of an app that left Git, notify test, which sends a
-sample, sync, which posts a webhook, and doctor, which tests its push rights.
-init and convert write files, and push nothing.`,
+commands only read Git and the cluster, except:
+
+  promote, abort, hold, retry, restart  push one small file to your branch
+  set image                             pushes a changed line to your branch
+  undo, mcp                             push proposals to merge
+  state                                 mends the record
+  remove                                deletes the objects of an app that left Git
+  doctor                                tests its push rights
+  notify test, sync                     send a sample, and post a webhook
+  init, convert                         write files, and push nothing`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at

@@ -39,7 +39,7 @@ each transition to the branch gitrollout/state/<cluster>. It needs push rights t
 gitrollout/** only. Everything it knows is in Git: it can be killed and started
 elsewhere at any time.
 
-Two that run by mistake do no harm: every push says where the state branch must
+If two run by mistake, they do no harm: every push says where the state branch must
 be, and the loser decides again. With --leader-elect several replicas take
 turns: one works, and another one goes on when it is gone.
 

@@ -36,7 +36,7 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   start                    the reconciler starts (crash: it starts anew)
   push v2                  new image tags for all apps (push shop=v2: for one)
   push files NAME          the files below NAME/ in the script
-  revert [APP]             the newest commit that was another release, again
+  revert [APP]             the files of the newest commit with another release
   promote [APP] [STEP]     as the command: the gate that is shut opens, or all up
                            to STEP; also hold, abort, retry, restart; withdraw
                            undoes it

@@ -183,7 +183,7 @@ func newStateCompact(s streams) *cobra.Command {
 gitrollout/archive/<cluster>/<date> keeps the history up to here.
 
 The reconciler needs no compaction: it reads no history, and what a commit costs
-does not grow with it. Compact it for clones of all branches. The push is
+does not grow with it. Compact it if clones of all branches take long. The push is
 forced, so the server must permit that on gitrollout/state/** for once.`,
 		Example: `  gitrollout state compact --cluster prod-eu`,
 		Args:    noArguments,

@@ -40,8 +40,8 @@ has the exact version of each source and the digest of its files. Commit both an
 the files: renders never use the network.
 
 A locked source stays as it is. --update takes the newest version that vendor.yaml
-allows, of all sources or of one: --update=redis. A tag that has another content than
-the one that is locked is an error.
+allows, of all sources or of one: --update=redis. If a tag has
+other content than vendor.lock says, this is an error.
 
 --check compares the files with vendor.lock, without the network: for CI.
 

@@ -29,7 +29,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 	var b strings.Builder
 	for _, f := range x.e.Findings {
 		if f.Status == Problem {
-			fmt.Fprintf(&b, "# %s: no right is given for it\n", f.Message)
+			fmt.Fprintf(&b, "# %s; the roles below lack rights for this\n", f.Message)
 		}
 	}
 	writeRoles(&b, x.wanted, account, c.IdentifiedBy)

@@ -134,7 +134,7 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 	switch {
 	case s == nil && analysis.IsSequential(m):
 		s = &rollout.Sequential{Limit: analysis.Limit(m)}
-		e.Note = cmp.Or(e.Note, "not enough data: no look at a steady weight")
+		e.Note = cmp.Or(e.Note, "not enough data: no measurement at a steady weight")
 	case s == nil && (m.Compare == nil || e.Note == ""):
 		return nil
 	case s == nil:

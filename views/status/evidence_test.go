@@ -67,9 +67,9 @@ func TestEvidence(t *testing.T) {
 			Measurements: pending("no data")}, compared(window), `{"value":1,"release":1,"limit":1,` +
 			`"differences":[{"difference":0,"low":-1,"high":1}],"note":"not enough data: no data"}`},
 		"no measurement": {rollout.MetricProgress{}, compared(window),
-			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no look at a steady weight"}`},
+			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no measurement at a steady weight"}`},
 		"a moving weight": {rollout.MetricProgress{Measurements: successful}, compared(window),
-			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no look at a steady weight"}`},
+			`{"value":1,"release":1,"limit":2000,"note":"not enough data: no measurement at a steady weight"}`},
 		"a fixed window": {rollout.MetricProgress{Measurements: successful}, compared("sum(increase(errors[1m]))"), `null`},
 		"a fixed window without data": {rollout.MetricProgress{Measurements: pending("no data")}, compared("sum(increase(errors[1m]))"),
 			`{"note":"not enough data: no data"}`},
