@@ -327,8 +327,8 @@ func BenchmarkLooks(b *testing.B) {
 }
 
 // TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. Missing requests must not
-// count again when they are back. An answer that lacks requests rejects no version. Stable's failure rate changes in time, so a version
-// would seem worse if its requests of one period counted with stable's requests of another period.
+// count again when they are back. An answer that lacks requests rejects no version. Stable's failure rate changes in time. So a version
+// would seem worse if its requests of one period were compared with stable's requests of another period.
 func TestMissingRequests(t *testing.T) {
 	const elapsed, release = "{{elapsed}}", "{{release.elapsed}}"
 	for name, tc := range map[string]struct {

@@ -101,7 +101,7 @@ func deterministic(w *world) {
 	heads := fetch(w, a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := push(w, a, updates...)
-	// A second process, which has not seen the push, repeats it and gets the same commits.
+	// A second process, which has not seen the push, repeats the push and gets the same commits.
 	fetch(w, b)
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)

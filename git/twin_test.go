@@ -13,7 +13,7 @@ import (
 
 const configPath = ".gitrollout/prod/config.yaml"
 
-// configAt returns a configuration whose state branch is in the repository url. If url is "", it is in the users' repository.
+// configAt returns a configuration whose state branch is in the repository url. If url is "", the state branch is in the users' repository.
 func configAt(url string) map[string]string {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 	if url != "" {
@@ -125,7 +125,7 @@ func TestStateRepoElsewhere(t *testing.T) {
 		}
 		compare.Contains(t, fmt.Sprint(err), configPath+": stateRepo: https://git.example.com/state.git is not on the server of "+p.Bare)
 	}
-	// A clone, which has no server, needs the branch among its own.
+	// A clone has no server, so the state branch must be one of the clone's branches.
 	p.Git("push", "-q", "origin", "main:"+stateBranch)
 	clone := filepath.Join(t.TempDir(), "clone")
 	p.Git("clone", "-q", p.Bare, clone)

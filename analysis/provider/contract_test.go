@@ -115,7 +115,7 @@ type fake struct {
 	mu    sync.Mutex
 	reply string
 	mode  string // how the server fails, "" if it does not
-	left  int    // how many requests it still refuses with 429
+	left  int    // how many requests the server still refuses with 429
 	asked atomic.Int64
 }
 

@@ -60,8 +60,8 @@ var (
 		strings.Repeat("    '1'\n", 150)
 )
 
-// tests has a repository and an argument for each case. want has the changed lines or, for no change, "". For an error, it has the error's
-// text.
+// tests has a repository and an argument for each case. want has the changed lines or, for an error, the error's text. If nothing changes,
+// want is "".
 var tests = map[string]struct{ files, arg, want string }{
 	"KustomizationTag": {kustomized + `images:
 - name: other

@@ -88,8 +88,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestTraffic checks when a plan measures the traffic. It does if no release is in flight, for a workload in the base, with the base's
-// analyses. The plan then uses the measured rate instead of assumed rates. If no rate is measured, the rates are assumed.
+// TestTraffic checks when a plan measures the traffic. It measures a workload of the base with the base's analyses if no release is in
+// flight. The plan then uses the measured rate instead of assumed rates. If no rate is measured, the rates are assumed.
 func TestTraffic(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/compared.txtar")
 	must(t, err)

@@ -55,7 +55,7 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 	must(t, err)
 	defer taken.Close()
 	var out bytes.Buffer
-	// Without a loop, a dashboard that is served panics.
+	// The test has no loop, so a dashboard that is served would panic.
 	stop, err := startDashboard(dashOptions{address: taken.Addr().String()}, nil,
 		slog.New(slog.NewTextHandler(&out, nil)), streams{})
 	must(t, err)

@@ -73,7 +73,7 @@ func TestLogs(t *testing.T) {
 	count(stable, " migrate | migrated v1\n", 2)
 	count(stable, " app | old\n", 2)
 	count(stable, " app | begun v1\n", 2)
-	// The rights suffice, so there is no note. A slow machine prints progress.
+	// The rights suffice, so there is no note. On a slow machine, the command prints its progress.
 	count(stable, "\n", 6+strings.Count(stable, "looking at the cluster"))
 	count(logs(exitOK, "--tail", "1"), " app | ", 2)
 	count(logs(exitOK, "--tail", "0"), " | ", 0)

@@ -404,7 +404,7 @@ func TestMCPHostileCalls(t *testing.T) {
 	compare.CheckNamed(t, "working copy", "", w.repo.Git("status", "--porcelain"))
 }
 
-// TestMCPCutsLongAnswers checks that an answer over the limit is cut, and says so.
+// TestMCPCutsLongAnswers checks that an answer over the limit is cut, and that the answer names the cut.
 func TestMCPCutsLongAnswers(t *testing.T) {
 	t.Parallel()
 	w := &agentWorld{t, fleetRepo(t, 1500), ""}
