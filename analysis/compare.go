@@ -10,7 +10,7 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement wrongly fails with
-// a probability of at most alpha/(k(k+1)); the sum over all k is alpha. k counts the measurements due since began,
+// a probability of at most alpha/(k(k+1)). The sum over all k is alpha. k counts the measurements due since began,
 // because a crash may lose records. If a result has no counts, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,

@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in all arguments except values of Secrets, which must never be in Git, and of pods. If check is not
-// nil, it validates provider configurations.
+// Instantiate fills in all arguments except values of Secrets and pods. Values of Secrets must never be in Git. If
+// check is not nil, it validates provider configurations.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template

@@ -93,7 +93,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches and the commits also. It omits commits that st lacks. A
+// haves returns the heads of the users' and state branches and the commits in `also`, without commits that st lacks. A
 // short list keeps the negotiation short.
 func (m *mirror) haves(st *store, also ...string) (haves []plumbing.Hash) {
 	m.mu.Lock()

@@ -37,7 +37,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// CheckAuthor checks only the rules about a commit's author, whose form is "Name <address>".
+// CheckAuthor checks only the rules about a commit's author, who is written "Name <address>".
 func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
 	project, _ := p.ProjectOf(r.App.Name)
 	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {

@@ -25,8 +25,8 @@ type Options struct {
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
 	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
-	// Trouble, if set, is called after a build panicked, with the stack, or after its worker ended, with the worker's
-	// output.
+	// Trouble, if set, is called after a build panicked (with the stack) or its worker ended (with the worker's
+	// output).
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build.
 	Unlock Unlock
