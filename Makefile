@@ -116,12 +116,12 @@ push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=reg
 test: programs vet fmt-check build localcluster kubectl traefik ## Run each behaviour once, and all packages with -short: 15 minutes; CI runs this target
 	@$(MAKE) --no-print-directory tier TIER=-short
 	@$(flaky)
-	@echo "make test-all also runs: all rows of tables, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
+	@echo "make test-all also runs: all rows of tables, whole seeds, Gitea, Helm's and Kruise's references, the oldest and newest Kubernetes, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
 
-test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: two hours; before a release, or for a wide change
+test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: two hours, and half an hour more the first time; before a release, or for a wide change
 	@failed=; \
 	$(MAKE) --no-print-directory tier TIER= BUDGETS=.ci/budgets || failed=1; \
-	for part in test-race-program test-peers hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \
+	for part in test-race-program test-peers test-skew hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \
 	$(flaky); \
 	[ -z "$$failed" ]
 
